@@ -1,0 +1,185 @@
+package retrieve
+
+import (
+	_ "embed"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The gate asks whether anything in the memory bears on a query. Raw scores do
+// not transfer from memory to memory; so each memory's level, what foreign
+// prompts reach in it, is measured with a fixed bank of probes, and the gate is
+// one bar on the excess over it. Constants were chosen on the tune half of
+// LoCoMo, and belong to this bank.
+const (
+	gateBar    = 3.5 // of the whole query
+	passageBar = 2.8 // of one passage
+	// gateWords weighs the excess of coverage against that of meaning.
+	gateWords = 3.0
+	// gateLength rewards a long query for the same coverage.
+	gateLength = .45
+	// gateFloor keeps logarithms finite.
+	gateFloor = .005
+	// shortTerms is the number of distinct terms up to which a query must match
+	// something rare in general, and shortBar how rare.
+	shortTerms = 2
+	shortBar   = .6
+	// levelQuantile of what the probes reach is a memory's level.
+	levelQuantile = .65
+	// gatedPassages is the most passages an unasked-for answer has.
+	gatedPassages = 3
+)
+
+var (
+	//go:embed data/gate-probes.txt
+	probesText string
+	//go:embed data/rarity-en.txt
+	rarityText string
+
+	// probes are prompts of every day and of coding that no memory is about.
+	probes = readLines(probesText)
+	// wordRanks are the ranks of frequent English stems.
+	wordRanks = readRanks(rarityText)
+)
+
+func readRanks(text string) map[string]int {
+	ranks := map[string]int{}
+	for _, line := range readLines(text) {
+		stem, rank, _ := strings.Cut(line, " ")
+		if n, err := strconv.Atoi(rank); err == nil {
+			ranks[stem] = n
+		}
+	}
+	return ranks
+}
+
+// rarity says how rare a term is in general, from 0 (everyday) to 1:
+// clip((ln(r+1) − 5)/4, 0, 1) for the rank r of the word. A word without a rank
+// is rare; of numbers only long ones are.
+func rarity(term string) float64 {
+	if isDigits(term) {
+		if len(term) < 4 {
+			return .5
+		}
+		return 1
+	}
+	rank, ok := wordRanks[term]
+	if !ok {
+		return 1
+	}
+	return min(max((math.Log(float64(rank)+1)-5)/4, 0), 1)
+}
+
+// levels are what foreign prompts reach in a memory.
+type levels struct {
+	// since is the sequence number they were measured at; 0: not yet.
+	since           uint64
+	coverage, sense float64
+}
+
+// A measure is what one query reaches in a memory.
+type measure struct {
+	words    wordScore
+	cos      []float32 // nil: no meaning
+	messages int
+}
+
+// coverageOf is ln coverage + .45 ln n, n the number of distinct terms.
+func (m *measure) coverageOf(coverage float64) float64 {
+	return math.Log(max(coverage, gateFloor)) + gateLength*math.Log(max(float64(len(m.words.terms)), 2))
+}
+
+// sense is the cosine of a message times the share of the query's rare idf that
+// it and its neighbours hold.
+func (m *measure) sense(i int) float64 {
+	if m.cos == nil || m.cos[i] <= 0 {
+		return 0
+	}
+	return float64(m.cos[i]*m.words.near[i]) / (m.words.rareMass + .5*m.unseen())
+}
+
+// unseen is the idf of a term the memory does not know, ln(2N + 2).
+func (m *measure) unseen() float64 { return math.Log(2*float64(m.messages) + 2) }
+
+// best gives the largest coverage and sense measures of any message.
+func (m *measure) best() (coverage, sense float64) {
+	top, most := 0.0, 0.0
+	for i, c := range m.words.coverage {
+		top = max(top, float64(c))
+		if m.cos != nil && m.words.near[i] > 0 {
+			most = max(most, m.sense(i))
+		}
+	}
+	return m.coverageOf(top), math.Log(max(most, gateFloor))
+}
+
+// excess is the gate's measure: how far words and meaning are above the
+// memory's level. Without meaning the words speak for it.
+func (m *measure) excess(coverage, sense float64, l levels) float64 {
+	u := coverage - l.coverage
+	if m.cos == nil {
+		return (gateWords + 1) * u
+	}
+	return gateWords*u + sense - l.sense
+}
+
+// message is the measure of one message.
+func (m *measure) message(i int, l levels) float64 {
+	return m.excess(m.coverageOf(float64(m.words.coverage[i])), math.Log(max(m.sense(i), gateFloor)), l)
+}
+
+// shortEnough reports whether a query of few terms matches nothing rare.
+func (m *measure) tooCommon() bool {
+	if len(m.words.terms) > shortTerms {
+		return false
+	}
+	most := float32(0)
+	for _, near := range m.words.near {
+		most = max(most, near)
+	}
+	return float64(most)/m.unseen() < shortBar
+}
+
+// judge decides whether a query is answered.
+func judge(m *measure, l levels, text string, relevance Relevance) Gate {
+	coverage, sense := m.best()
+	g := Gate{
+		Measure: m.excess(coverage, sense, l), Threshold: gateBar, PassageThreshold: passageBar,
+		Parts: []Part{
+			{"coverage", coverage - l.coverage, gateWords},
+			{"meaning", sense - l.sense, 1},
+			{"coverage level", l.coverage, 0},
+			{"meaning level", l.sense, 0},
+		},
+	}
+	if m.cos == nil {
+		g.Parts[1].Value, g.Parts[1].Weight = coverage-l.coverage, 1
+	}
+	switch {
+	case relevance == Always:
+		g.Passed, g.Reason = true, "always"
+	case isChatter(text):
+		g.Reason = "chatter"
+	case m.tooCommon():
+		g.Reason = "only everyday words"
+	case g.Measure < gateBar:
+		g.Reason = "nothing remembered stands out"
+	default:
+		g.Passed = true
+	}
+	return g
+}
+
+// quantile interpolates linearly between order statistics.
+func quantile(values []float64, q float64) float64 {
+	if len(values) == 0 {
+		return math.Log(gateFloor)
+	}
+	slices.Sort(values)
+	at := q * float64(len(values)-1)
+	low := int(at)
+	high := min(low+1, len(values)-1)
+	return values[low] + (at-float64(low))*(values[high]-values[low])
+}

@@ -1,0 +1,286 @@
+package retrieve
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Decay of a term's weight with the distance to the message that holds it.
+const (
+	spreadNear = .5  // the neighbours
+	spreadFar  = .25 // theirs
+	cosNear    = .3
+	cosFar     = .15
+)
+
+// The shares of words and meaning in the score of a session.
+const (
+	sessionWords   = .6
+	sessionMeaning = .4
+)
+
+// A wordScore is what the words of a query say about every message of a table.
+type wordScore struct {
+	// spread is the BM25 of the message and its neighbours: per term the
+	// largest of the message's own weight, half a neighbour's and a quarter of
+	// the next one's; summed over terms.
+	spread []float32
+	// coverage is the share of the query's idf that the message and its
+	// neighbours hold, with the same decay.
+	coverage []float32
+	// maximum is the largest spread.
+	maximum float32
+	// terms are the query's terms as the memory knows them.
+	terms []scoredTerm
+	// mass is the query's idf, unseen terms included.
+	mass float64
+	// near is the idf, weighted by general rarity, of the distinct terms that a
+	// message or a neighbour holds; rareMass is that of the whole query.
+	near     []float32
+	rareMass float64
+}
+
+// A scoredTerm is a query term with its postings.
+type scoredTerm struct {
+	queryTerm
+	forms []scoredForm
+	// idf is that of its rarest known form, or that of an unseen term.
+	idf  float64
+	seen bool
+	// rarity is how rare it is in general.
+	rarity float64
+}
+
+type scoredForm struct {
+	idf          float64
+	older, newer []posting
+}
+
+// resolve looks the terms of a query up among the first n messages.
+func (l *lexicon) resolve(q parsedQuery, n int) []scoredTerm {
+	terms := make([]scoredTerm, 0, len(q.terms))
+	for _, t := range q.terms {
+		s := scoredTerm{queryTerm: t, forms: l.resolveForms(t.forms, n), rarity: rarity(t.forms[0])}
+		if len(s.forms) == 0 {
+			s.forms = l.resolveForms(t.parts, n)
+		}
+		s.seen = len(s.forms) > 0
+		if !s.seen {
+			s.idf = idf(n, 0)
+		}
+		for _, f := range s.forms {
+			s.idf = max(s.idf, f.idf)
+		}
+		terms = append(terms, s)
+	}
+	if q.long {
+		terms = rarest(terms, maxLongTerms)
+	}
+	return terms
+}
+
+func (l *lexicon) resolveForms(forms []string, n int) []scoredForm {
+	var list []scoredForm
+	for _, form := range forms {
+		older, newer := l.lists(form)
+		if n < len(l.table.messages) {
+			end := l.table.messages[n].firstSlice
+			older, newer = before(older, end), before(newer, end)
+		}
+		if df := l.documents(older) + l.documents(newer); df > 0 {
+			list = append(list, scoredForm{idf(n, df), older, newer})
+		}
+	}
+	return list
+}
+
+// before gives the postings of slices before end.
+func before(list []posting, end int32) []posting {
+	n, _ := slices.BinarySearchFunc(list, end, func(p posting, end int32) int { return cmp.Compare(p.slice, end) })
+	return list[:n]
+}
+
+// documents counts the messages in a posting list, whose slices of one message
+// stand together.
+func (l *lexicon) documents(list []posting) int {
+	n, last := 0, none
+	for _, p := range list {
+		if m := l.table.slices[p.slice].message; m != last {
+			n++
+			last = m
+		}
+	}
+	return n
+}
+
+// rarest keeps the k rarest known terms, and all unseen ones: coverage is
+// measured against both. Ties go to the later in the text.
+func rarest(terms []scoredTerm, k int) []scoredTerm {
+	known := make([]int, 0, len(terms))
+	for i, t := range terms {
+		if t.seen {
+			known = append(known, i)
+		}
+	}
+	slices.SortStableFunc(known, func(a, b int) int {
+		switch x, y := terms[a], terms[b]; {
+		case x.idf != y.idf && x.idf > y.idf:
+			return -1
+		case x.idf != y.idf:
+			return 1
+		default:
+			return y.at - x.at
+		}
+	})
+	drop := map[int]bool{}
+	for _, i := range known[min(k, len(known)):] {
+		drop[i] = true
+	}
+	var kept []scoredTerm
+	for i, t := range terms {
+		if !drop[i] {
+			kept = append(kept, t)
+		}
+	}
+	return kept
+}
+
+// scoreWords scores the first n messages of the table.
+func (l *lexicon) scoreWords(terms []scoredTerm, n int) wordScore {
+	s := wordScore{spread: make([]float32, n), coverage: make([]float32, n), near: make([]float32, n), terms: terms}
+	sp := newSpreader(l.table, n)
+	for _, t := range terms {
+		s.mass += float64(t.count) * t.idf
+		s.rareMass += t.idf * t.rarity
+		sp.term(t)
+		sp.addTo(&s, t)
+	}
+	for i := range s.spread {
+		s.maximum = max(s.maximum, s.spread[i])
+		if s.mass > 0 {
+			s.coverage[i] /= float32(s.mass)
+		}
+	}
+	return s
+}
+
+// A spreader spreads one term at a time over neighbours. Its arrays are as
+// long as the table and zero between terms.
+type spreader struct {
+	table  *table
+	weight []float32 // BM25 with decay
+	share  []float32 // 1, .5, .25
+	own    []float32
+	holds  []int32 // messages that hold the term
+	near   []int32 // messages with any weight
+}
+
+func newSpreader(t *table, n int) *spreader {
+	return &spreader{table: t, weight: make([]float32, n), share: make([]float32, n), own: make([]float32, n)}
+}
+
+// term spreads one term: of its forms the best counts in each message.
+func (s *spreader) term(t scoredTerm) {
+	s.holds, s.near = s.holds[:0], s.near[:0]
+	for _, f := range t.forms {
+		s.form(f.older, f.idf)
+		s.form(f.newer, f.idf)
+	}
+	for _, m := range s.holds {
+		w := s.own[m]
+		s.own[m] = 0
+		s.reach(m, w, 1)
+		s.table.around(m, func(neighbour int32, distance int) {
+			if distance == 1 {
+				s.reach(neighbour, spreadNear*w, spreadNear)
+			} else {
+				s.reach(neighbour, spreadFar*w, spreadFar)
+			}
+		})
+	}
+}
+
+// form notes the weight of one form in each message that holds it.
+func (s *spreader) form(list []posting, weight float64) {
+	bm := BM25{K1: messageK1}
+	for i := 0; i < len(list); {
+		m := s.table.slices[list[i].slice].message
+		tf := 0
+		for ; i < len(list) && s.table.slices[list[i].slice].message == m; i++ {
+			tf += int(list[i].count)
+		}
+		w := float32(bm.saturate(weight, float64(tf), lengthNorm(s.table.messages[m].length)))
+		if s.own[m] == 0 {
+			s.holds = append(s.holds, m)
+		}
+		s.own[m] = max(s.own[m], w)
+	}
+}
+
+func (s *spreader) reach(m int32, weight, share float32) {
+	if int(m) >= len(s.share) {
+		return // beyond the messages that are looked at
+	}
+	if s.share[m] == 0 {
+		s.near = append(s.near, m)
+	}
+	s.weight[m] = max(s.weight[m], weight)
+	s.share[m] = max(s.share[m], share)
+}
+
+// addTo adds the term to the sums and clears it.
+func (s *spreader) addTo(sum *wordScore, t scoredTerm) {
+	count, weight, rare := float32(t.count), float32(float64(t.count)*t.idf), float32(t.idf*t.rarity)
+	for _, m := range s.near {
+		sum.spread[m] += count * s.weight[m]
+		sum.coverage[m] += weight * s.share[m]
+		if s.share[m] >= spreadNear {
+			sum.near[m] += rare
+		}
+		s.weight[m], s.share[m] = 0, 0
+	}
+}
+
+// smooth gives each message its cosine and a share of its neighbours', and the
+// largest of the sums. Negative cosines count as none.
+func smooth(t *table, cos []float32) (smoothed []float32, maximum float32) {
+	smoothed = make([]float32, len(cos))
+	for i := range cos {
+		sum := max(0, cos[i])
+		t.around(int32(i), func(neighbour int32, distance int) {
+			if distance == 1 {
+				sum += cosNear * max(0, cos[neighbour])
+			} else {
+				sum += cosFar * max(0, cos[neighbour])
+			}
+		})
+		smoothed[i] = sum
+		maximum = max(maximum, sum)
+	}
+	return smoothed, maximum
+}
+
+// normalise divides by the maximum; all zeros stay.
+func normalise(values []float32, maximum float32) {
+	if maximum <= 0 || math.IsInf(float64(maximum), 0) {
+		return
+	}
+	for i := range values {
+		values[i] /= maximum
+	}
+}
+
+// sessionBest gives each session's best message by words and meaning.
+func sessionBest(t *table, spread, meaning []float32) []float32 {
+	best := make([]float32, len(t.sessions))
+	for i := range t.messages {
+		s := sessionWords * spread[i]
+		if meaning != nil {
+			s += sessionMeaning * meaning[i]
+		}
+		session := t.messages[i].session
+		best[session] = max(best[session], s)
+	}
+	return best
+}

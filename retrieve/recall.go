@@ -1,0 +1,450 @@
+package retrieve
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// defaultLimit is how many passages a query gets that does not say.
+const defaultLimit = 20
+
+// weakestCosine is the least likeness at which a message without any of the
+// query's words is an answer at all.
+const weakestCosine = .25
+
+// Recall ranks the messages of the memory by how much they bear on q. Words
+// are read first; meaning is left out, and named late, if ctx's deadline less a
+// reserve ends before it is there. An empty query finds nothing and is no
+// error. The error wraps ctx's error, ErrClosed, or that of the word index.
+func (x *Index) Recall(ctx context.Context, q Query) (Result, error) {
+	begin := time.Now()
+	parsed := parseQuery(q.Text)
+	if parsed.empty {
+		return x.nothing(), nil
+	}
+	if err := x.load(ctx, parsed.lookups(), q.wantsRest()); err != nil {
+		return Result{}, fmt.Errorf("recall: %w", err)
+	}
+	defer x.mu.RUnlock() // load leaves it held
+	soft, cancel := shortened(ctx)
+	defer cancel()
+	r := x.rank(soft, q, parsed, begin)
+	if err := ctx.Err(); err != nil {
+		return Result{}, fmt.Errorf("recall: %w", err)
+	}
+	return r, nil
+}
+
+func (x *Index) nothing() Result {
+	r := Result{NothingToSearch: true}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	x.describe(&r)
+	return r
+}
+
+// describe says how far the index reaches. The caller holds mu.
+func (x *Index) describe(r *Result) {
+	reach := x.reach()
+	r.Held, r.Indexed, r.Embedded = reach.Held, reach.Indexed, reach.Embedded
+}
+
+const (
+	// maxReserve and reserveShare: the smaller of 20 ms and a fifth of the time
+	// left is kept back from the deadline to put the answer together.
+	maxReserve   = 20 * time.Millisecond
+	reserveShare = 5
+)
+
+// shortened gives the deadline of secondary sources.
+func shortened(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}
+	}
+	reserve := min(maxReserve, time.Until(deadline)/reserveShare)
+	return context.WithDeadline(ctx, deadline.Add(-reserve))
+}
+
+// load reads the posting lists of terms that are on disk only, and returns
+// with mu held for reading, so that what was read stays complete.
+func (x *Index) load(ctx context.Context, terms []string, rest bool) error {
+	for {
+		x.mu.RLock()
+		if x.closed {
+			x.mu.RUnlock()
+			return ErrClosed
+		}
+		missing := x.missing(x.main, terms)
+		var missingRest []string
+		if rest {
+			missingRest = x.missing(x.rest, terms)
+		}
+		if len(missing)+len(missingRest) == 0 {
+			return nil
+		}
+		p := x.pin
+		p.users.Add(1)
+		x.mu.RUnlock()
+		err := x.read(ctx, p, x.main, missing)
+		if err == nil {
+			err = x.read(ctx, p, x.rest, missingRest)
+		}
+		p.users.Done()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (x *Index) missing(l *lexicon, terms []string) []string {
+	var list []string
+	for _, term := range terms {
+		if _, ok := l.cachedList(term); !ok {
+			list = append(list, term)
+		}
+	}
+	return list
+}
+
+// read brings lists from disk into the lexicon, unless the snapshot was
+// replaced meanwhile.
+func (x *Index) read(ctx context.Context, p *pin, l *lexicon, terms []string) error {
+	for _, term := range terms {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		disk, err := p.reader.postings(ctx, l.field, term)
+		if err != nil {
+			return err
+		}
+		x.mu.RLock()
+		list := l.convert(disk, x.where)
+		x.mu.RUnlock()
+		x.mu.Lock()
+		if x.pin == p {
+			l.keep(term, list)
+		}
+		x.mu.Unlock()
+	}
+	return nil
+}
+
+// wantsRest reports whether kinds beyond the default ones are asked for.
+func (q Query) wantsRest() bool {
+	return slices.ContainsFunc(q.Kinds, func(k Kind) bool { return !k.IsDefault() })
+}
+
+// rank does all that happens under mu.
+func (x *Index) rank(ctx context.Context, q Query, parsed parsedQuery, begin time.Time) Result {
+	var r Result
+	x.describe(&r)
+	cos, meaning := x.startMeaning(ctx, q, parsed)
+	n := len(x.main.table.messages)
+	words := x.main.scoreWords(x.main.resolve(parsed, n), n)
+	r.Sources = append(r.Sources, SourceOutcome{Source: Words, Outcome: x.wordsOutcome(), Took: time.Since(begin)})
+	vectors := meaning()
+	r.Sources = append(r.Sources, cos.outcome, contextOutcome(q), expansionOutcome(q))
+	m := &measure{words, vectors, n}
+	r.Gate = judge(m, x.levels, parsed.text, q.Relevance)
+	if !r.Gate.Passed {
+		return r
+	}
+	scores := newScorer(x.main.table, words, vectors, readCues(parsed, x.main.table, q.Now), q.without())
+	f := x.newFilter(q)
+	ranked := x.candidates(scores, vectors, f)
+	if q.wantsRest() {
+		ranked = append(ranked, x.restCandidates(parsed, words, scores, f)...)
+	}
+	if x.ahead != nil {
+		ranked = append(ranked, x.ahead.aheadCandidates(q, parsed, uint64(len(x.where)))...)
+	}
+	if q.Relevance == Gated {
+		ranked = x.barred(ranked, m)
+		q.Limit = min(cmp.Or(q.Limit, defaultLimit), gatedPassages)
+	}
+	r.Passages = x.passages(ranked, parsed, q)
+	return r
+}
+
+func (x *Index) wordsOutcome() Outcome {
+	if x.rebuilding() {
+		return Rebuilding
+	}
+	return Used
+}
+
+// without lists the parts a query leaves out, by name or with their source.
+func (q Query) without() []string {
+	list := slices.Clone(q.WithoutParts)
+	for _, s := range q.WithoutSources {
+		switch s {
+		case Context:
+			list = append(list, contextParts...)
+		case Words:
+			list = append(list, partSpread, partCoverage, partAnswer)
+		}
+	}
+	return list
+}
+
+func (q Query) off(s Source) bool { return slices.Contains(q.WithoutSources, s) }
+
+func contextOutcome(q Query) SourceOutcome {
+	o := SourceOutcome{Source: Context, Outcome: Used}
+	if q.off(Context) {
+		o.Outcome, o.Reason = Off, "switched off by the request"
+	}
+	return o
+}
+
+func expansionOutcome(q Query) SourceOutcome {
+	o := SourceOutcome{Source: Expansion, Outcome: Off, Reason: "no model"}
+	if q.off(Expansion) || q.Expansion == ExpandOff {
+		o.Reason = "switched off by the request"
+	}
+	return o
+}
+
+// A meaningRun is the ranking by meaning under way.
+type meaningRun struct {
+	outcome SourceOutcome
+}
+
+// startMeaning scans the vectors on another processor while words are scored.
+// The function it returns waits, and gives nil when there are no cosines: the
+// scan looks at its context every two thousand vectors, so the wait is short.
+func (x *Index) startMeaning(ctx context.Context, q Query, parsed parsedQuery) (*meaningRun, func() []float32) {
+	run := &meaningRun{SourceOutcome{Source: Meaning, Outcome: Off}}
+	nothing := func() []float32 { return nil }
+	switch {
+	case q.off(Meaning):
+		run.outcome.Reason = "switched off by the request"
+		return run, nothing
+	case x.meaning == nil:
+		run.outcome.Reason = "no model"
+		return run, nothing
+	}
+	begin := time.Now()
+	query := x.meaning.query(parsed.text)
+	if query == nil {
+		run.outcome.Outcome, run.outcome.Reason = Skipped, "the model has no opinion on this text"
+		return run, nothing
+	}
+	vectors := x.meaning.vectors
+	dst := make([]float32, vectors.len())
+	done := make(chan error, 1)
+	go func() { done <- scan(ctx, vectors, query, dst) }()
+	return run, func() []float32 {
+		err := <-done
+		run.outcome.Took = time.Since(begin)
+		switch {
+		case err == nil:
+			run.outcome.Outcome = Used
+			return dst
+		case errors.Is(err, context.DeadlineExceeded):
+			run.outcome.Outcome, run.outcome.Reason = Late, "the deadline came first"
+		case errors.Is(err, context.Canceled):
+			run.outcome.Outcome, run.outcome.Reason = Cancelled, "the call was cancelled"
+		default:
+			run.outcome.Outcome, run.outcome.Reason = Failed, "the vectors could not be read"
+		}
+		return nil
+	}
+}
+
+func scan(ctx context.Context, vectors vectorStore, query, dst []float32) (err error) {
+	defer guarded("scan vectors", &err)()
+	return vectors.cosines(ctx, query, dst)
+}
+
+// A ranking is where candidates come from.
+type ranking struct {
+	lexicon *lexicon
+	parts   func(ord int32) []Part
+}
+
+// A candidate is a message with its score.
+type candidate struct {
+	from  *ranking
+	ord   int32
+	score float64
+}
+
+// candidates scores the messages that the filter lets through and that have
+// any evidence of their own, best first.
+func (x *Index) candidates(s *scorer, cos []float32, f filter) []candidate {
+	from := &ranking{x.main, s.parts}
+	var list []candidate
+	for i := range s.table.messages {
+		m := int32(i)
+		if s.words.spread[m] == 0 && (cos == nil || cos[m] < weakestCosine) {
+			continue
+		}
+		if f.admits(s.table, m) {
+			list = append(list, candidate{from, m, s.score(m)})
+		}
+	}
+	return list
+}
+
+// restCandidates scores messages of the other kinds by words alone, against
+// the statistics of the default kinds.
+func (x *Index) restCandidates(parsed parsedQuery, main wordScore, s *scorer, f filter) []candidate {
+	n := len(x.rest.table.messages)
+	rest := x.rest.resolve(parsed, n)
+	for i := range rest {
+		rest[i].rescale(main.terms)
+	}
+	words := x.rest.scoreWords(rest, n)
+	maximum := max(words.maximum, main.maximum)
+	from := &ranking{x.rest, func(m int32) []Part {
+		return []Part{
+			{partSpread, float64(words.spread[m] / maximum), s.weights[0]},
+			{partCoverage, float64(words.coverage[m]), s.weights[1]},
+			{partDate, s.cues.dates.near(x.rest.table.messages[m].day), s.weights[6]},
+		}
+	}}
+	var list []candidate
+	for i := range x.rest.table.messages {
+		m := int32(i)
+		if words.spread[m] > 0 && f.admits(x.rest.table, m) {
+			list = append(list, candidate{from, m, sumParts(from.parts(m))})
+		}
+	}
+	return list
+}
+
+// rescale gives a term the idf it has among the default kinds.
+func (t *scoredTerm) rescale(main []scoredTerm) {
+	for _, m := range main {
+		if m.queryTerm.forms[0] != t.queryTerm.forms[0] {
+			continue
+		}
+		t.idf = m.idf
+		for i := range t.forms {
+			t.forms[i].idf = m.idf
+		}
+	}
+}
+
+func sumParts(parts []Part) float64 {
+	sum := 0.0
+	for _, p := range parts {
+		sum += p.Value * p.Weight
+	}
+	return sum
+}
+
+// aheadCandidates ranks the newest messages during a rebuild, those the index
+// does not hold itself yet.
+func (x *Index) aheadCandidates(q Query, parsed parsedQuery, held uint64) []candidate {
+	n := len(x.main.table.messages)
+	words := x.main.scoreWords(x.main.resolve(parsed, n), n)
+	s := newScorer(x.main.table, words, nil, readCues(parsed, x.main.table, q.Now), q.without())
+	f := x.newFilter(q)
+	list := x.candidates(s, nil, f)
+	if q.wantsRest() {
+		list = append(list, x.restCandidates(parsed, words, s, f)...)
+	}
+	return slices.DeleteFunc(list, func(c candidate) bool { return c.seq() <= held })
+}
+
+// barred keeps the candidates that pass the bar by themselves. Those of other
+// kinds were asked for by kind and stay.
+func (x *Index) barred(list []candidate, m *measure) []candidate {
+	return slices.DeleteFunc(list, func(c candidate) bool {
+		return c.from.lexicon == x.main && m.message(int(c.ord), x.levels) < passageBar
+	})
+}
+
+// passages picks the best candidates, none with the text of another, and cuts
+// each at the slice that bears most on the query.
+func (x *Index) passages(list []candidate, parsed parsedQuery, q Query) []Passage {
+	limit := q.Limit
+	if limit <= 0 {
+		limit = defaultLimit
+	}
+	best := bestFirst(list)
+	heap.Init(&best)
+	seen := map[uint64]bool{}
+	var out []Passage
+	for len(best) > 0 && len(out) < limit {
+		c := heap.Pop(&best).(candidate)
+		if hash := c.message().textHash; !seen[hash] {
+			seen[hash] = true
+			out = append(out, c.passage(parsed))
+		}
+	}
+	return out
+}
+
+// bestFirst is a heap of candidates: only the few that are shown are put in
+// order. Ties go to the earlier message.
+type bestFirst []candidate
+
+func (b bestFirst) Len() int { return len(b) }
+func (b bestFirst) Less(i, j int) bool {
+	if b[i].score != b[j].score {
+		return b[i].score > b[j].score
+	}
+	return b[i].seq() < b[j].seq()
+}
+func (b bestFirst) Swap(i, j int) { b[i], b[j] = b[j], b[i] }
+func (b *bestFirst) Push(c any)   { *b = append(*b, c.(candidate)) }
+func (b *bestFirst) Pop() any {
+	last := len(*b) - 1
+	c := (*b)[last]
+	*b = (*b)[:last]
+	return c
+}
+
+func (c candidate) message() *message { return &c.from.lexicon.table.messages[c.ord] }
+
+func (c candidate) seq() uint64 { return c.message().seq }
+
+func (c candidate) passage(parsed parsedQuery) Passage {
+	l := c.from.lexicon
+	t := l.table
+	p := Passage{Seq: c.seq(), Score: c.score, Parts: c.from.parts(c.ord), Range: t.slices[l.bestSlice(c.ord, parsed)].Range}
+	if n := t.prev[c.ord]; n != none {
+		p.Previous = t.messages[n].seq
+	}
+	if n := t.next[c.ord]; n != none {
+		p.Next = t.messages[n].seq
+	}
+	return p
+}
+
+// bestSlice gives the slice of a message with the most of the query's weight;
+// ties go to the first.
+func (l *lexicon) bestSlice(ord int32, parsed parsedQuery) int32 {
+	m := l.table.messages[ord]
+	if m.slices == 1 {
+		return m.firstSlice
+	}
+	weights := make([]float64, m.slices)
+	for _, t := range l.resolve(parsed, len(l.table.messages)) {
+		for _, f := range t.forms {
+			for _, list := range [][]posting{f.older, f.newer} {
+				at, _ := slices.BinarySearchFunc(list, m.firstSlice, func(p posting, s int32) int { return cmp.Compare(p.slice, s) })
+				for ; at < len(list) && list[at].slice < m.firstSlice+m.slices; at++ {
+					tf := float64(list[at].count)
+					weights[list[at].slice-m.firstSlice] += f.idf * tf / (tf + messageK1)
+				}
+			}
+		}
+	}
+	best := 0
+	for i, w := range weights {
+		if w > weights[best] {
+			best = i
+		}
+	}
+	return m.firstSlice + int32(best)
+}

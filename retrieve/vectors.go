@@ -1,0 +1,144 @@
+package retrieve
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/philippgille/chromem-go"
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas32"
+)
+
+// A vectorStore holds one unit vector per ordinal; a nil vector is none. The
+// cosine with an absent vector is 0.
+type vectorStore interface {
+	append(v []float32)
+	len() int
+	// cosines fills dst, which has len elements. It returns ctx's error when
+	// that ends first; dst is then incomplete.
+	cosines(ctx context.Context, query []float32, dst []float32) error
+}
+
+// flatFrom is the size from which a flat matrix holds the vectors instead of
+// chromem-go: BenchmarkVectors has the flat scan ahead by a tenth of a
+// millisecond there, and by more with every further vector.
+const flatFrom = 256
+
+// growing is chromem-go while small and a flat matrix from flatFrom on.
+type growing struct {
+	vectorStore
+	dims  int
+	small [][]float32 // kept until the change
+}
+
+func newVectorStore(dims int) vectorStore {
+	return &growing{vectorStore: newChromemStore(), dims: dims}
+}
+
+func (g *growing) append(v []float32) {
+	if g.len() == flatFrom {
+		flat := newFlatStore(g.dims)
+		for _, old := range g.small {
+			flat.append(old)
+		}
+		g.vectorStore, g.small = flat, nil
+	}
+	if g.len() < flatFrom {
+		g.small = append(g.small, v)
+	}
+	g.vectorStore.append(v)
+}
+
+// A chromemStore holds vectors in a chromem-go collection in memory. Its
+// persistence is not used: it loses documents and does not survive a torn file.
+type chromemStore struct {
+	collection *chromem.Collection
+	n          int
+	err        error
+}
+
+func newChromemStore() *chromemStore {
+	never := func(context.Context, string) ([]float32, error) {
+		return nil, fmt.Errorf("vectors come ready made")
+	}
+	collection, err := chromem.NewDB().CreateCollection("vectors", nil, never)
+	return &chromemStore{collection: collection, err: err}
+}
+
+func (s *chromemStore) len() int { return s.n }
+
+func (s *chromemStore) append(v []float32) {
+	id := strconv.Itoa(s.n)
+	s.n++
+	if v == nil || s.err != nil {
+		return
+	}
+	s.err = s.collection.AddDocument(context.Background(), chromem.Document{ID: id, Embedding: v})
+}
+
+func (s *chromemStore) cosines(ctx context.Context, query, dst []float32) error {
+	clear(dst)
+	if s.err != nil {
+		return fmt.Errorf("scan vectors: %w", s.err)
+	}
+	k := s.collection.Count() // asking for more is an error
+	if k == 0 {
+		return nil
+	}
+	results, err := s.collection.QueryEmbedding(ctx, query, k, nil, nil)
+	if err == nil {
+		err = ctx.Err() // what was found before the end comes without an error
+	}
+	if err != nil {
+		return fmt.Errorf("scan vectors: %w", err)
+	}
+	for _, r := range results {
+		i, err := strconv.Atoi(r.ID)
+		if err != nil {
+			return fmt.Errorf("scan vectors: %w", err)
+		}
+		dst[i] = r.Similarity
+	}
+	return nil
+}
+
+// flatBlock is how many vectors are held together: growing copies none, and a
+// scan looks at its context between blocks.
+const flatBlock = 2048
+
+// A flatStore is a matrix in blocks; a missing vector is a row of zeros.
+type flatStore struct {
+	dims   int
+	n      int
+	blocks [][]float32
+}
+
+func newFlatStore(dims int) *flatStore { return &flatStore{dims: dims} }
+
+func (s *flatStore) len() int { return s.n }
+
+func (s *flatStore) append(v []float32) {
+	if s.n%flatBlock == 0 {
+		s.blocks = append(s.blocks, make([]float32, flatBlock*s.dims))
+	}
+	if v != nil {
+		at := s.n % flatBlock * s.dims
+		copy(s.blocks[len(s.blocks)-1][at:at+s.dims], v)
+	}
+	s.n++
+}
+
+func (s *flatStore) cosines(ctx context.Context, query, dst []float32) error {
+	for i, block := range s.blocks {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("scan vectors: %w", err)
+		}
+		rows := min(flatBlock, s.n-i*flatBlock)
+		blas32.Gemv(blas.NoTrans, 1,
+			blas32.General{Rows: rows, Cols: s.dims, Stride: s.dims, Data: block},
+			blas32.Vector{N: s.dims, Inc: 1, Data: query}, 0,
+			blas32.Vector{N: rows, Inc: 1, Data: dst[i*flatBlock : i*flatBlock+rows]})
+	}
+	return nil
+}
