@@ -81,7 +81,7 @@ func (d date) near(said time.Time, day int32) float64 {
 // readDates finds the dates in the words of a query: "5 July 2023", "July 5",
 // "July 2023", "July", 2023-07-05, 5/7/2023 (day before month where both are
 // possible). A day beyond the month is its last.
-func readDates(words []string, _ time.Time) dates {
+func readDates(words []string) dates {
 	var list dates
 	for i := 0; i < len(words); i++ {
 		if d, n := numericDate(words[i:]); n > 0 {

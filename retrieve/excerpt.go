@@ -1,6 +1,7 @@
 package retrieve
 
 import (
+	"time"
 	"unicode/utf8"
 )
 
@@ -47,7 +48,7 @@ func widen(text string, s Range, passageBytes int) Range {
 // distinct words, the first of equals.
 func narrow(text string, s Range, passageBytes int, query string) Range {
 	wanted := map[string]bool{}
-	for _, t := range parseQuery(query).terms {
+	for _, t := range parseQuery(query, time.Time{}).terms {
 		for _, form := range t.forms {
 			wanted[form] = true
 		}
@@ -81,7 +82,7 @@ func narrow(text string, s Range, passageBytes int, query string) Range {
 	limit := min(start+passageBytes, s.End)
 	to := limit
 	if limit < len(text) {
-		to = breakBefore(text, limit, charStart(text, start+passageBytes/2, start))
+		to = breakBefore(text, limit, charStart(text, min(start+passageBytes/2, limit), start))
 	}
 	if to <= start { // a character longer than the window cannot be shown
 		to = start

@@ -20,6 +20,9 @@ const (
 	gateWords = 3.0
 	// gateLength rewards a long query for the same coverage.
 	gateLength = .45
+	// gateTerms is where that ends: about the longest of the probes. Beyond it
+	// a text always holds more that matches somewhere.
+	gateTerms = 30
 	// gateFloor keeps logarithms finite.
 	gateFloor = .005
 	// shortTerms is the number of distinct terms up to which a query must match
@@ -79,19 +82,20 @@ type levels struct {
 	coverage, sense float64
 }
 
-// A measure is what one query reaches in a memory.
+// A measure is what one query reaches in a memory, by slice.
 type measure struct {
-	words    wordScore
-	cos      []float32 // nil: no meaning
-	messages int
+	units units
+	words wordScore
+	cos   []float32 // nil: no meaning
 }
 
 // coverageOf is ln coverage + .45 ln n, n the number of distinct terms.
 func (m *measure) coverageOf(coverage float64) float64 {
-	return math.Log(max(coverage, gateFloor)) + gateLength*math.Log(max(float64(len(m.words.terms)), 2))
+	terms := min(max(len(m.words.terms), 2), gateTerms)
+	return math.Log(max(coverage, gateFloor)) + gateLength*math.Log(float64(terms))
 }
 
-// sense is the cosine of a message times the share of the query's rare idf that
+// sense is the cosine of a slice times the share of the query's rare idf that
 // it and its neighbours hold.
 func (m *measure) sense(i int) float64 {
 	if m.cos == nil || m.cos[i] <= 0 {
@@ -101,9 +105,9 @@ func (m *measure) sense(i int) float64 {
 }
 
 // unseen is the idf of a term the memory does not know, ln(2N + 2).
-func (m *measure) unseen() float64 { return math.Log(2*float64(m.messages) + 2) }
+func (m *measure) unseen() float64 { return math.Log(2*float64(m.units.n) + 2) }
 
-// best gives the largest coverage and sense measures of any message.
+// best gives the largest coverage and sense measures of any slice.
 func (m *measure) best() (coverage, sense float64) {
 	top, most := 0.0, 0.0
 	for i, c := range m.words.coverage {
@@ -125,12 +129,38 @@ func (m *measure) excess(coverage, sense float64, l levels) float64 {
 	return gateWords*u + sense - l.sense
 }
 
-// message is the measure of one message.
-func (m *measure) message(i int, l levels) float64 {
-	return m.excess(m.coverageOf(float64(m.words.coverage[i])), math.Log(max(m.sense(i), gateFloor)), l)
+// message is the measure of one message, that of its best slice.
+func (m *measure) message(ord int32, l levels) float64 {
+	msg := m.units.table.messages[ord]
+	best := math.Inf(-1)
+	for i := int(msg.firstSlice); i < int(msg.firstSlice+msg.slices); i++ {
+		best = max(best, m.excess(m.coverageOf(float64(m.words.coverage[i])), math.Log(max(m.sense(i), gateFloor)), l))
+	}
+	return best
 }
 
-// shortEnough reports whether a query of few terms matches nothing rare.
+// slice gives the slice of a message that bears most on the query, by its
+// words and, between equals, by meaning.
+func (m *measure) slice(ord int32) int32 {
+	msg := m.units.table.messages[ord]
+	best := msg.firstSlice
+	for i := best + 1; i < msg.firstSlice+msg.slices; i++ {
+		if m.bearing(i) > m.bearing(best) {
+			best = i
+		}
+	}
+	return best
+}
+
+func (m *measure) bearing(i int32) float32 {
+	b := m.words.spread[i]
+	if m.cos != nil {
+		b += max(0, m.cos[i])
+	}
+	return b
+}
+
+// tooCommon reports whether a query of few terms matches nothing rare.
 func (m *measure) tooCommon() bool {
 	if len(m.words.terms) > shortTerms {
 		return false
@@ -142,8 +172,15 @@ func (m *measure) tooCommon() bool {
 	return float64(most)/m.unseen() < shortBar
 }
 
+// gatePeriod is the reason of a gate that is open because the query asks what
+// happened in a period: it names it and little else.
+const (
+	gatePeriod  = "a period"
+	periodTerms = 2
+)
+
 // judge decides whether a query is answered.
-func judge(m *measure, l levels, text string, relevance Relevance) Gate {
+func judge(m *measure, l levels, q parsedQuery, relevance Relevance) Gate {
 	coverage, sense := m.best()
 	g := Gate{
 		Measure: m.excess(coverage, sense, l), Threshold: gateBar, PassageThreshold: passageBar,
@@ -160,8 +197,12 @@ func judge(m *measure, l levels, text string, relevance Relevance) Gate {
 	switch {
 	case relevance == Always:
 		g.Passed, g.Reason = true, "always"
-	case isChatter(text):
+	case isChatter(q.text):
 		g.Reason = "chatter"
+	case isCommand(q.text) || isEnvelope(q.text):
+		g.Reason = "a command to the harness"
+	case q.named && len(q.terms) <= periodTerms:
+		g.Passed, g.Reason = true, gatePeriod
 	case m.tooCommon():
 		g.Reason = "only everyday words"
 	case g.Measure < gateBar:

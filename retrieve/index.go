@@ -195,7 +195,7 @@ func (x *Index) loadRows(covered uint64) error {
 		x.pin = &pin{reader: reader}
 	}
 	if x.meaning != nil {
-		x.meaning.refresh(x.main.table, uint64(len(x.where)))
+		x.meaning = x.refreshed()
 	}
 	if x.levels, err = x.columns.keptLevels(x.identity()); err != nil {
 		return err

@@ -286,6 +286,23 @@ func TestHold(t *testing.T) {
 	check(retrieve.Used)
 }
 
+// TestHoldIsOnOneScale: during a rebuild an exact match among the newest
+// messages comes before weak ones among those caught up with.
+func TestHoldIsOnOneScale(t *testing.T) {
+	var all []retrieve.Document
+	for i := range 200 {
+		all = append(all, doc(i+1, fmt.Sprintf("note number %d about things", i)))
+	}
+	all[199].Text = "note number5999n about things"
+	x := open(t, retrieve.Options{}, all[:100]...)
+	if err := x.Hold(t.Context(), all[150:]); err != nil {
+		t.Fatal(err)
+	}
+	if got := recall(t, x, "number5999n"); len(got) == 0 || got[0] != 200 {
+		t.Errorf("Recall = %v, want 200 first", got)
+	}
+}
+
 // TestRareWordFirst: a word that one message holds ranks it first, whatever
 // meaning says.
 func TestRareWordFirst(t *testing.T) {

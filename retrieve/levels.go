@@ -3,6 +3,7 @@ package retrieve
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // levelsDue reports whether the levels are older than the last refresh point,
@@ -41,7 +42,7 @@ func (x *Index) measureLevels(ctx context.Context, since uint64) (levels, error)
 	coverage := make([]float64, 0, len(probes))
 	sense := make([]float64, 0, len(probes))
 	for _, probe := range probes {
-		parsed := parseQuery(probe)
+		parsed := parseQuery(probe, time.Time{})
 		if err := x.load(ctx, parsed.lookups(), false); err != nil {
 			return levels{}, err
 		}
@@ -58,26 +59,26 @@ func (x *Index) measureLevels(ctx context.Context, since uint64) (levels, error)
 
 // measureProbe scores one probe. The caller holds mu.
 func (x *Index) measureProbe(ctx context.Context, parsed parsedQuery, since uint64) *measure {
-	n := x.messagesUpTo(since)
-	m := &measure{words: x.main.scoreWords(x.main.resolve(parsed, n), n), messages: n}
+	u := x.unitsUpTo(since)
+	m := &measure{units: u, words: scoreWords(x.main.resolve(parsed, u), u)}
 	if x.meaning == nil {
 		return m
 	}
 	if query := x.meaning.query(parsed.text); query != nil {
-		dst := make([]float32, x.meaning.vectors.len())
-		if scan(ctx, x.meaning.vectors, query, dst) == nil {
-			m.cos = dst[:n]
+		if cos, err := x.meaning.cosines(ctx, query); err == nil {
+			m.cos = cos.slices[:u.n]
 		}
 	}
 	return m
 }
 
-// messagesUpTo counts the messages of the main table up to a sequence number.
-func (x *Index) messagesUpTo(seq uint64) int {
+// unitsUpTo gives the slices of the main table up to a sequence number.
+func (x *Index) unitsUpTo(seq uint64) units {
 	for i := int(min(seq, uint64(len(x.where)))) - 1; i >= 0; i-- {
-		if x.where[i] >= 0 {
-			return int(x.where[i]) + 1
+		if ord := x.where[i]; ord >= 0 {
+			m := x.main.table.messages[ord]
+			return units{x.main.table, true, int(m.firstSlice + m.slices)}
 		}
 	}
-	return 0
+	return units{x.main.table, true, 0}
 }

@@ -1,6 +1,8 @@
 package retrieve
 
 import (
+	"cmp"
+	"context"
 	"math"
 	"runtime"
 	"slices"
@@ -24,7 +26,12 @@ type meaning struct {
 	weights []float32 // per token row
 	unseen  float32   // weight of rows beyond weights
 	mean    []float32
+	// vectors holds the direction of each slice's sum; lengths belong to them,
+	// norms to whole messages, whose sums are those of their slices.
 	vectors vectorStore
+	lengths []shifted
+	norms   []shifted
+	first   []int32 // by message: its first slice
 }
 
 // newMeaning gives nil for an embedder that is no token table.
@@ -63,34 +70,77 @@ func (m *meaning) reach(held uint64) uint64 {
 	return held
 }
 
-// add embeds the table's newest message with the present weights.
+// add embeds the slices of the table's newest messages with the present
+// weights.
 func (m *meaning) add(t *table) {
-	m.vectors.append(m.embed(t.tokens[len(t.tokens)-1]))
-}
-
-// catchUp embeds messages that were added while m was made aside.
-func (m *meaning) catchUp(t *table) {
-	for i := m.vectors.len(); i < len(t.tokens); i++ {
-		m.vectors.append(m.embed(t.tokens[i]))
+	for i := len(m.norms); i < len(t.messages); i++ {
+		msg := t.messages[i]
+		m.addMessage(parts(t.tokens[msg.firstSlice:msg.firstSlice+msg.slices], m.sum))
 	}
 }
 
-// embed gives the unit vector of a list of token rows, nil for no opinion.
-func (m *meaning) embed(rows []uint16) []float32 {
-	if m.since == 0 {
-		return nil
+func parts[T, R any](list []T, f func(T) R) []R {
+	out := make([]R, len(list))
+	for i, v := range list {
+		out[i] = f(v)
 	}
-	v := m.sum(rows)
-	if v == nil {
-		return nil
+	return out
+}
+
+// addMessage appends the sums of one message's slices.
+func (m *meaning) addMessage(sums [][]float32) {
+	total := make([]float32, m.table.Dimensions())
+	m.first = append(m.first, int32(len(m.lengths)))
+	for _, v := range sums {
+		for i, x := range v {
+			total[i] += x
+		}
+		length := m.appendSlice(v)
+		m.lengths = append(m.lengths, length)
 	}
+	m.norms = append(m.norms, m.shift(total))
+}
+
+// appendSlice stores the direction of a sum and gives its length and the
+// length of what is left of its direction without the mean.
+func (m *meaning) appendSlice(v []float32) shifted {
+	s := m.shift(v)
+	if s.length == 0 {
+		m.vectors.append(nil)
+		return s
+	}
+	direction := make([]float32, len(v))
+	for i, x := range v {
+		direction[i] = x / s.length
+	}
+	m.vectors.append(direction)
+	return s
+}
+
+// shifted holds the length of a sum of token rows, 0 for none, and the length
+// of its direction less the mean.
+type shifted struct{ length, rest float32 }
+
+func (m *meaning) shift(v []float32) shifted {
+	if v == nil || m.since == 0 {
+		return shifted{}
+	}
+	length := magnitude(v)
+	if !(length > 0) || math.IsInf(float64(length), 0) {
+		return shifted{}
+	}
+	rest := make([]float32, len(v))
 	for i, mu := range m.mean {
-		v[i] -= mu
+		rest[i] = v[i]/length - mu
 	}
-	return unit(v)
+	s := shifted{length, magnitude(rest)}
+	if s.rest == 0 {
+		return shifted{}
+	}
+	return s
 }
 
-// sum gives the weighted sum of rows, as a unit vector.
+// sum gives the weighted sum of token rows; nil for none.
 func (m *meaning) sum(rows []uint16) []float32 {
 	if len(rows) == 0 {
 		return nil
@@ -103,7 +153,67 @@ func (m *meaning) sum(rows []uint16) []float32 {
 		}
 		m.table.AddRow(v, int32(r), w)
 	}
-	return unit(v)
+	return v
+}
+
+func magnitude(v []float32) float32 {
+	var sum float64
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	return float32(math.Sqrt(sum))
+}
+
+// cosines are the likenesses of a query to every slice and message; where
+// there is no vector it is 0.
+type cosines struct {
+	slices, messages []float32
+}
+
+// cosines scans all vectors. They are kept as directions of sums, from which
+// the cosines of slices and of whole messages, less the mean, both follow: with
+// unit query q, mean μ and sum S, (S·q/|S| − μ·q) / |S/|S| − μ|, and the sum of
+// a message is that of its slices.
+func (m *meaning) cosines(ctx context.Context, query []float32) (c cosines, err error) {
+	defer guarded("scan vectors", &err)()
+	dots := make([]float32, m.vectors.len())
+	if err := m.vectors.dots(ctx, query, dots); err != nil {
+		return cosines{}, err
+	}
+	var shift float32
+	for i, mu := range m.mean {
+		shift += mu * query[i]
+	}
+	c = cosines{dots, make([]float32, len(m.norms))}
+	slice := 0
+	for i := range m.norms {
+		var sum float32
+		for range m.counts(i) {
+			d, l := dots[slice], m.lengths[slice]
+			sum += l.length * d
+			c.slices[slice] = l.cosine(d, shift)
+			slice++
+		}
+		if s := m.norms[i]; s.length > 0 {
+			c.messages[i] = s.cosine(sum/s.length, shift)
+		}
+	}
+	return c, nil
+}
+
+// counts gives the number of slices of a message.
+func (m *meaning) counts(message int) int {
+	if message+1 < len(m.first) {
+		return int(m.first[message+1] - m.first[message])
+	}
+	return len(m.lengths) - int(m.first[message])
+}
+
+func (s shifted) cosine(dot, shift float32) float32 {
+	if s.length == 0 {
+		return 0
+	}
+	return (dot - shift) / s.rest
 }
 
 // query gives the vector of a query; nil when the table has no opinion on it.
@@ -116,103 +226,98 @@ func (m *meaning) query(text string) []float32 {
 	for i, t := range tokens {
 		rows[i] = uint16(t)
 	}
-	return m.embed(rows)
-}
-
-// unit scales v to length one in place; nil for a vector that has none.
-func unit(v []float32) []float32 {
-	var sum float64
-	for _, x := range v {
-		sum += float64(x) * float64(x)
-	}
-	if sum == 0 || math.IsNaN(sum) || math.IsInf(sum, 0) {
+	v := m.sum(rows)
+	s := m.shift(v)
+	if s.length == 0 {
 		return nil
 	}
-	scale := float32(1 / math.Sqrt(sum))
-	for i := range v {
-		v[i] *= scale
+	for i, mu := range m.mean {
+		v[i] = (v[i]/s.length - mu) / s.rest
 	}
 	return v
 }
 
-// refresh takes the statistics that are due for the table as it is.
-func (m *meaning) refresh(t *table, held uint64) {
-	next := m.refreshed(t.tokens, t.messages, held)
-	*m = *next
-}
-
 // refreshed makes a meaning with the statistics at the last refresh point and
 // with all vectors anew. It reads only elements that no longer change.
-func (m *meaning) refreshed(tokens [][]uint16, messages []message, held uint64) *meaning {
-	next := &meaning{table: m.table, since: refreshPoint(held)}
-	n, _ := slices.BinarySearchFunc(messages, next.since+1, func(msg message, seq uint64) int {
-		if msg.seq < seq {
-			return -1
-		}
-		return 1
-	})
-	next.takeWeights(tokens[:n])
-	sums := parallel(tokens, next.sum)
-	next.takeMean(sums[:n])
-	next.vectors = newVectorStore(m.table.Dimensions())
-	for _, v := range sums {
-		if v != nil {
-			for i, mu := range next.mean {
-				v[i] -= mu
-			}
-			v = unit(v)
-		}
-		next.vectors.append(v)
+func (m *meaning) refreshed(t tableTokens, held uint64) *meaning {
+	next := &meaning{table: m.table, since: refreshPoint(held), vectors: newVectorStore(m.table.Dimensions())}
+	n := t.upTo(next.since)
+	next.takeWeights(t, n)
+	sums := parallel(t.tokens, next.sum)
+	next.takeMean(t, sums, n)
+	for _, msg := range t.messages {
+		next.addMessage(sums[msg.firstSlice : msg.firstSlice+msg.slices])
 	}
 	return next
 }
 
+// tableTokens are the token lists of a table, and where each message's are.
+type tableTokens struct {
+	tokens   [][]uint16
+	messages []message
+}
+
+// upTo counts the messages up to a sequence number.
+func (t tableTokens) upTo(seq uint64) int {
+	n, _ := slices.BinarySearchFunc(t.messages, seq+1, func(m message, seq uint64) int { return cmp.Compare(m.seq, seq) })
+	return n
+}
+
 // takeWeights sets each row's weight, ln(1 + (N − df + .5)/(df + .5)), over
-// the messages the table has an opinion on.
-func (m *meaning) takeWeights(tokens [][]uint16) {
-	n := 0
+// the messages among the first n that the table has an opinion on.
+func (m *meaning) takeWeights(t tableTokens, n int) {
+	documents := 0
 	var df []int
-	seen := map[uint16]bool{}
-	for _, rows := range tokens {
-		if len(rows) == 0 {
-			continue
+	var lastIn []int32 // by row: the last message that held it, plus one
+	for i, msg := range t.messages[:n] {
+		held := false
+		for _, rows := range t.tokens[msg.firstSlice : msg.firstSlice+msg.slices] {
+			for _, r := range rows {
+				held = true
+				for int(r) >= len(df) {
+					df, lastIn = append(df, 0), append(lastIn, 0)
+				}
+				if lastIn[r] != int32(i)+1 {
+					lastIn[r] = int32(i) + 1
+					df[r]++
+				}
+			}
 		}
-		n++
-		clear(seen)
-		for _, r := range rows {
-			if seen[r] {
-				continue
-			}
-			seen[r] = true
-			for int(r) >= len(df) {
-				df = append(df, make([]int, int(r)+1-len(df))...)
-			}
-			df[r]++
+		if held {
+			documents++
 		}
 	}
-	m.unseen = float32(idf(n, 0))
+	m.unseen = float32(idf(documents, 0))
 	m.weights = make([]float32, len(df))
 	for r, count := range df {
-		m.weights[r] = float32(idf(n, count))
+		m.weights[r] = float32(idf(documents, count))
 	}
 }
 
-// takeMean sets the mean of the vectors there are.
-func (m *meaning) takeMean(vectors [][]float32) {
-	sum := make([]float64, m.table.Dimensions())
-	n := 0
-	for _, v := range vectors {
-		if v == nil {
+// takeMean sets the mean direction of the first n messages that have one.
+func (m *meaning) takeMean(t tableTokens, sums [][]float32, n int) {
+	mean := make([]float64, m.table.Dimensions())
+	total := make([]float32, len(mean))
+	documents := 0
+	for _, msg := range t.messages[:n] {
+		clear(total)
+		for _, v := range sums[msg.firstSlice : msg.firstSlice+msg.slices] {
+			for i, x := range v {
+				total[i] += x
+			}
+		}
+		length := magnitude(total)
+		if !(length > 0) || math.IsInf(float64(length), 0) {
 			continue
 		}
-		n++
-		for i, x := range v {
-			sum[i] += float64(x)
+		documents++
+		for i, x := range total {
+			mean[i] += float64(x / length)
 		}
 	}
-	m.mean = make([]float32, len(sum))
-	for i := range sum {
-		m.mean[i] = float32(sum[i] / float64(max(n, 1)))
+	m.mean = make([]float32, len(mean))
+	for i := range mean {
+		m.mean[i] = float32(mean[i] / float64(max(documents, 1)))
 	}
 }
 
@@ -235,8 +340,8 @@ func parallel[T, R any](list []T, f func(T) R) []R {
 // refreshed makes the index's next meaning without holding its lock.
 func (x *Index) refreshed() *meaning {
 	x.mu.RLock()
-	m, t, held := x.meaning, x.main.table, uint64(len(x.where))
-	tokens, messages := t.tokens, t.messages
+	m, held := x.meaning, uint64(len(x.where))
+	t := tableTokens{x.main.table.tokens, x.main.table.messages}
 	x.mu.RUnlock()
-	return m.refreshed(tokens, messages, held)
+	return m.refreshed(t, held)
 }

@@ -3,6 +3,7 @@ package retrieve
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 const (
@@ -35,23 +36,41 @@ type parsedQuery struct {
 	// words counts the query's words by white space, stop words left out: a
 	// query of one word is searched for exactly.
 	words int
-	// signs: the query holds nothing but marks.
+	// empty: there is nothing to search for.
 	empty bool
+	// period is the span of days the query names, if named is set.
+	period period
+	named  bool
 }
 
-// parseQuery reads a query. Stop words count only when there is nothing else.
-func parseQuery(text string) parsedQuery {
+// parseQuery reads a query at a time, which may be unknown. Stop words count
+// only when there is nothing else. The words of a period ("last week") are no
+// terms: what was said then need not hold them.
+func parseQuery(text string, now time.Time) parsedQuery {
 	q := parsedQuery{text: text}
 	if len(text) > readQueryBytes {
 		q.long = true
 		q.text = text[wordStart(text, len(text)-readQueryBytes, 0):]
 	}
+	q.text = withoutTags(q.text)
 	q.collect(false)
-	if len(q.terms) == 0 {
+	words := queryWords(q.text)
+	if q.period, q.named = readPeriod(words, now); q.named {
+		q.drop(words[q.period.from:q.period.to])
+	} else if len(q.terms) == 0 {
 		q.collect(true)
 	}
-	q.empty = len(q.terms) == 0
+	q.empty = len(q.terms) == 0 && !q.named
 	return q
+}
+
+// drop removes the terms of words.
+func (q *parsedQuery) drop(words []string) {
+	for _, word := range words {
+		base := stem(fold(word))
+		q.terms = slices.DeleteFunc(q.terms, func(t queryTerm) bool { return t.forms[0] == base })
+	}
+	q.words = len(q.terms)
 }
 
 func (q *parsedQuery) collect(stopWords bool) {

@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"slices"
 	"strings"
-	"time"
 )
 
 //go:embed data/when-questions.txt
@@ -25,6 +24,20 @@ type queryCues struct {
 	// speakerValue is how sure that is: named 1, "I" .5.
 	speakerValue float64
 	dates        dates
+	// period is the span of days the query names, if named is set.
+	period period
+	named  bool
+}
+
+// inPeriod reports whether a day lies in the period the query names.
+func (c queryCues) inPeriod(day int32) bool { return c.named && c.period.near(day) > 0 }
+
+// near says how much the day of a message speaks for it.
+func (c queryCues) near(day int32) float64 {
+	if c.named {
+		return c.period.near(day)
+	}
+	return c.dates.near(day)
 }
 
 func (c queryCues) speaker(m *message) float64 {
@@ -35,9 +48,9 @@ func (c queryCues) speaker(m *message) float64 {
 }
 
 // readCues reads a query against the speakers of a table.
-func readCues(q parsedQuery, t *table, now time.Time) queryCues {
+func readCues(q parsedQuery, t *table) queryCues {
 	words := queryWords(q.text)
-	c := queryCues{single: q.words == 1, when: asksWhen(words), speakerID: none, dates: readDates(words, now)}
+	c := queryCues{single: q.words == 1, when: asksWhen(words), speakerID: none, dates: readDates(words), period: q.period, named: q.named}
 	var about []int32
 	for id, name := range t.speakers {
 		if t.personally[id] && slices.Contains(words, firstWord(name)) {

@@ -20,7 +20,7 @@ const (
 	sessionMeaning = .4
 )
 
-// A wordScore is what the words of a query say about every message of a table.
+// A wordScore is what the words of a query say about every unit of a table.
 type wordScore struct {
 	// spread is the BM25 of the message and its neighbours: per term the
 	// largest of the message's own weight, half a neighbour's and a quarter of
@@ -57,17 +57,17 @@ type scoredForm struct {
 	older, newer []posting
 }
 
-// resolve looks the terms of a query up among the first n messages.
-func (l *lexicon) resolve(q parsedQuery, n int) []scoredTerm {
+// resolve looks the terms of a query up among units.
+func (l *lexicon) resolve(q parsedQuery, u units) []scoredTerm {
 	terms := make([]scoredTerm, 0, len(q.terms))
 	for _, t := range q.terms {
-		s := scoredTerm{queryTerm: t, forms: l.resolveForms(t.forms, n), rarity: rarity(t.forms[0])}
+		s := scoredTerm{queryTerm: t, forms: l.resolveForms(t.forms, u), rarity: rarity(t.forms[0])}
 		if len(s.forms) == 0 {
-			s.forms = l.resolveForms(t.parts, n)
+			s.forms = l.resolveForms(t.parts, u)
 		}
 		s.seen = len(s.forms) > 0
 		if !s.seen {
-			s.idf = idf(n, 0)
+			s.idf = idf(u.n, 0)
 		}
 		for _, f := range s.forms {
 			s.idf = max(s.idf, f.idf)
@@ -80,16 +80,14 @@ func (l *lexicon) resolve(q parsedQuery, n int) []scoredTerm {
 	return terms
 }
 
-func (l *lexicon) resolveForms(forms []string, n int) []scoredForm {
+func (l *lexicon) resolveForms(forms []string, u units) []scoredForm {
 	var list []scoredForm
+	end := u.sliceEnd()
 	for _, form := range forms {
 		older, newer := l.lists(form)
-		if n < len(l.table.messages) {
-			end := l.table.messages[n].firstSlice
-			older, newer = before(older, end), before(newer, end)
-		}
-		if df := l.documents(older) + l.documents(newer); df > 0 {
-			list = append(list, scoredForm{idf(n, df), older, newer})
+		older, newer = before(older, end), before(newer, end)
+		if df := u.count(older) + u.count(newer); df > 0 {
+			list = append(list, scoredForm{idf(u.n, df), older, newer})
 		}
 	}
 	return list
@@ -97,16 +95,22 @@ func (l *lexicon) resolveForms(forms []string, n int) []scoredForm {
 
 // before gives the postings of slices before end.
 func before(list []posting, end int32) []posting {
+	if n := len(list); n == 0 || list[n-1].slice < end {
+		return list
+	}
 	n, _ := slices.BinarySearchFunc(list, end, func(p posting, end int32) int { return cmp.Compare(p.slice, end) })
 	return list[:n]
 }
 
-// documents counts the messages in a posting list, whose slices of one message
+// count counts the units in a posting list, in which the slices of one message
 // stand together.
-func (l *lexicon) documents(list []posting) int {
+func (u units) count(list []posting) int {
+	if u.slices || u.table.simple() {
+		return len(list)
+	}
 	n, last := 0, none
 	for _, p := range list {
-		if m := l.table.slices[p.slice].message; m != last {
+		if m := u.table.slices[p.slice].message; m != last {
 			n++
 			last = m
 		}
@@ -146,10 +150,10 @@ func rarest(terms []scoredTerm, k int) []scoredTerm {
 	return kept
 }
 
-// scoreWords scores the first n messages of the table.
-func (l *lexicon) scoreWords(terms []scoredTerm, n int) wordScore {
-	s := wordScore{spread: make([]float32, n), coverage: make([]float32, n), near: make([]float32, n), terms: terms}
-	sp := newSpreader(l.table, n)
+// scoreWords scores units.
+func scoreWords(terms []scoredTerm, u units) wordScore {
+	s := wordScore{spread: make([]float32, u.n), coverage: make([]float32, u.n), near: make([]float32, u.n), terms: terms}
+	sp := newSpreader(u)
 	for _, t := range terms {
 		s.mass += float64(t.count) * t.idf
 		s.rareMass += t.idf * t.rarity
@@ -168,19 +172,19 @@ func (l *lexicon) scoreWords(terms []scoredTerm, n int) wordScore {
 // A spreader spreads one term at a time over neighbours. Its arrays are as
 // long as the table and zero between terms.
 type spreader struct {
-	table  *table
+	units  units
 	weight []float32 // BM25 with decay
 	share  []float32 // 1, .5, .25
 	own    []float32
-	holds  []int32 // messages that hold the term
-	near   []int32 // messages with any weight
+	holds  []int32 // units that hold the term
+	near   []int32 // units with any weight
 }
 
-func newSpreader(t *table, n int) *spreader {
-	return &spreader{table: t, weight: make([]float32, n), share: make([]float32, n), own: make([]float32, n)}
+func newSpreader(u units) *spreader {
+	return &spreader{units: u, weight: make([]float32, u.n), share: make([]float32, u.n), own: make([]float32, u.n)}
 }
 
-// term spreads one term: of its forms the best counts in each message.
+// term spreads one term: of its forms the best counts in each unit.
 func (s *spreader) term(t scoredTerm) {
 	s.holds, s.near = s.holds[:0], s.near[:0]
 	for _, f := range t.forms {
@@ -191,7 +195,7 @@ func (s *spreader) term(t scoredTerm) {
 		w := s.own[m]
 		s.own[m] = 0
 		s.reach(m, w, 1)
-		s.table.around(m, func(neighbour int32, distance int) {
+		s.units.around(m, func(neighbour int32, distance int) {
 			if distance == 1 {
 				s.reach(neighbour, spreadNear*w, spreadNear)
 			} else {
@@ -201,16 +205,16 @@ func (s *spreader) term(t scoredTerm) {
 	}
 }
 
-// form notes the weight of one form in each message that holds it.
+// form notes the weight of one form in each unit that holds it.
 func (s *spreader) form(list []posting, weight float64) {
 	bm := BM25{K1: messageK1}
 	for i := 0; i < len(list); {
-		m := s.table.slices[list[i].slice].message
+		m := s.units.of(list[i].slice)
 		tf := 0
-		for ; i < len(list) && s.table.slices[list[i].slice].message == m; i++ {
+		for ; i < len(list) && s.units.of(list[i].slice) == m; i++ {
 			tf += int(list[i].count)
 		}
-		w := float32(bm.saturate(weight, float64(tf), lengthNorm(s.table.messages[m].length)))
+		w := float32(bm.saturate(weight, float64(tf), lengthNorm(s.units.length(m))))
 		if s.own[m] == 0 {
 			s.holds = append(s.holds, m)
 		}
@@ -220,7 +224,7 @@ func (s *spreader) form(list []posting, weight float64) {
 
 func (s *spreader) reach(m int32, weight, share float32) {
 	if int(m) >= len(s.share) {
-		return // beyond the messages that are looked at
+		return // beyond the units that are looked at
 	}
 	if s.share[m] == 0 {
 		s.near = append(s.near, m)
@@ -244,11 +248,11 @@ func (s *spreader) addTo(sum *wordScore, t scoredTerm) {
 
 // smooth gives each message its cosine and a share of its neighbours', and the
 // largest of the sums. Negative cosines count as none.
-func smooth(t *table, cos []float32) (smoothed []float32, maximum float32) {
+func smooth(u units, cos []float32) (smoothed []float32, maximum float32) {
 	smoothed = make([]float32, len(cos))
 	for i := range cos {
 		sum := max(0, cos[i])
-		t.around(int32(i), func(neighbour int32, distance int) {
+		u.around(int32(i), func(neighbour int32, distance int) {
 			if distance == 1 {
 				sum += cosNear * max(0, cos[neighbour])
 			} else {

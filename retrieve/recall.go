@@ -23,7 +23,7 @@ const weakestCosine = .25
 // error. The error wraps ctx's error, ErrClosed, or that of the word index.
 func (x *Index) Recall(ctx context.Context, q Query) (Result, error) {
 	begin := time.Now()
-	parsed := parseQuery(q.Text)
+	parsed := parseQuery(q.Text, q.Now)
 	if parsed.empty {
 		return x.nothing(), nil
 	}
@@ -145,30 +145,37 @@ func (x *Index) rank(ctx context.Context, q Query, parsed parsedQuery, begin tim
 	var r Result
 	x.describe(&r)
 	cos, meaning := x.startMeaning(ctx, q, parsed)
-	n := len(x.main.table.messages)
-	words := x.main.scoreWords(x.main.resolve(parsed, n), n)
+	words := x.main.score(parsed, x.main.table.messageUnits())
+	m := x.main.measure(parsed, words)
 	r.Sources = append(r.Sources, SourceOutcome{Source: Words, Outcome: x.wordsOutcome(), Took: time.Since(begin)})
+	var ahead wordScore
+	if x.ahead != nil {
+		ahead = x.ahead.main.score(parsed, x.ahead.main.table.messageUnits())
+		words.maximum = max(words.maximum, ahead.maximum)
+		ahead.maximum = words.maximum // one scale for both
+	}
 	vectors := meaning()
+	m.cos = vectors.slices
 	r.Sources = append(r.Sources, cos.outcome, contextOutcome(q), expansionOutcome(q))
-	m := &measure{words, vectors, n}
-	r.Gate = judge(m, x.levels, parsed.text, q.Relevance)
+	r.Gate = judge(m, x.levels, parsed, q.Relevance)
+	r.PeriodStart, r.PeriodEnd = parsed.span(q.Now)
 	if !r.Gate.Passed {
 		return r
 	}
-	scores := newScorer(x.main.table, words, vectors, readCues(parsed, x.main.table, q.Now), q.without())
+	scores := newScorer(x.main.table, words, vectors.messages, readCues(parsed, x.main.table), q.without())
 	f := x.newFilter(q)
-	ranked := x.candidates(scores, vectors, f)
+	ranked := x.candidates(scores, vectors.messages, f, m)
 	if q.wantsRest() {
 		ranked = append(ranked, x.restCandidates(parsed, words, scores, f)...)
 	}
 	if x.ahead != nil {
-		ranked = append(ranked, x.ahead.aheadCandidates(q, parsed, uint64(len(x.where)))...)
+		ranked = append(ranked, x.ahead.aheadCandidates(q, parsed, ahead, uint64(len(x.where)))...)
 	}
-	if q.Relevance == Gated {
+	if q.Relevance == Gated && r.Gate.Reason != gatePeriod {
 		ranked = x.barred(ranked, m)
 		q.Limit = min(cmp.Or(q.Limit, defaultLimit), gatedPassages)
 	}
-	r.Passages = x.passages(ranked, parsed, q)
+	r.Passages = passages(ranked, q.Limit, slices.Contains(q.without(), partLater))
 	return r
 }
 
@@ -219,9 +226,9 @@ type meaningRun struct {
 // startMeaning scans the vectors on another processor while words are scored.
 // The function it returns waits, and gives nil when there are no cosines: the
 // scan looks at its context every two thousand vectors, so the wait is short.
-func (x *Index) startMeaning(ctx context.Context, q Query, parsed parsedQuery) (*meaningRun, func() []float32) {
+func (x *Index) startMeaning(ctx context.Context, q Query, parsed parsedQuery) (*meaningRun, func() cosines) {
 	run := &meaningRun{SourceOutcome{Source: Meaning, Outcome: Off}}
-	nothing := func() []float32 { return nil }
+	nothing := func() cosines { return cosines{} }
 	switch {
 	case q.off(Meaning):
 		run.outcome.Reason = "switched off by the request"
@@ -236,17 +243,23 @@ func (x *Index) startMeaning(ctx context.Context, q Query, parsed parsedQuery) (
 		run.outcome.Outcome, run.outcome.Reason = Skipped, "the model has no opinion on this text"
 		return run, nothing
 	}
-	vectors := x.meaning.vectors
-	dst := make([]float32, vectors.len())
-	done := make(chan error, 1)
-	go func() { done <- scan(ctx, vectors, query, dst) }()
-	return run, func() []float32 {
-		err := <-done
+	type result struct {
+		cos cosines
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		cos, err := x.meaning.cosines(ctx, query)
+		done <- result{cos, err}
+	}()
+	return run, func() cosines {
+		got := <-done
+		err := got.err
 		run.outcome.Took = time.Since(begin)
 		switch {
 		case err == nil:
 			run.outcome.Outcome = Used
-			return dst
+			return got.cos
 		case errors.Is(err, context.DeadlineExceeded):
 			run.outcome.Outcome, run.outcome.Reason = Late, "the deadline came first"
 		case errors.Is(err, context.Canceled):
@@ -254,19 +267,17 @@ func (x *Index) startMeaning(ctx context.Context, q Query, parsed parsedQuery) (
 		default:
 			run.outcome.Outcome, run.outcome.Reason = Failed, "the vectors could not be read"
 		}
-		return nil
+		return cosines{}
 	}
-}
-
-func scan(ctx context.Context, vectors vectorStore, query, dst []float32) (err error) {
-	defer guarded("scan vectors", &err)()
-	return vectors.cosines(ctx, query, dst)
 }
 
 // A ranking is where candidates come from.
 type ranking struct {
-	lexicon *lexicon
-	parts   func(ord int32) []Part
+	table *table
+	parts func(ord int32) []Part
+	slice func(ord int32) int32
+	// coverage is the share of the query a message holds; nil: not known.
+	coverage func(ord int32) float32
 }
 
 // A candidate is a message with its score.
@@ -274,20 +285,22 @@ type candidate struct {
 	from  *ranking
 	ord   int32
 	score float64
+	// raised is what latestFirst added to score.
+	raised float64
 }
 
 // candidates scores the messages that the filter lets through and that have
 // any evidence of their own, best first.
-func (x *Index) candidates(s *scorer, cos []float32, f filter) []candidate {
-	from := &ranking{x.main, s.parts}
+func (x *Index) candidates(s *scorer, cos []float32, f filter, m *measure) []candidate {
+	from := &ranking{s.table, s.parts, m.slice, func(m int32) float32 { return s.words.coverage[m] }}
 	var list []candidate
 	for i := range s.table.messages {
 		m := int32(i)
-		if s.words.spread[m] == 0 && (cos == nil || cos[m] < weakestCosine) {
+		if s.words.spread[m] == 0 && (cos == nil || cos[m] < weakestCosine) && !s.cues.inPeriod(s.table.messages[m].day) {
 			continue
 		}
 		if f.admits(s.table, m) {
-			list = append(list, candidate{from, m, s.score(m)})
+			list = append(list, candidate{from: from, ord: m, score: s.score(m)})
 		}
 	}
 	return list
@@ -296,25 +309,26 @@ func (x *Index) candidates(s *scorer, cos []float32, f filter) []candidate {
 // restCandidates scores messages of the other kinds by words alone, against
 // the statistics of the default kinds.
 func (x *Index) restCandidates(parsed parsedQuery, main wordScore, s *scorer, f filter) []candidate {
-	n := len(x.rest.table.messages)
-	rest := x.rest.resolve(parsed, n)
+	u := x.rest.table.messageUnits()
+	rest := x.rest.resolve(parsed, u)
 	for i := range rest {
 		rest[i].rescale(main.terms)
 	}
-	words := x.rest.scoreWords(rest, n)
+	words := scoreWords(rest, u)
 	maximum := max(words.maximum, main.maximum)
-	from := &ranking{x.rest, func(m int32) []Part {
+	parts := func(m int32) []Part {
 		return []Part{
 			{partSpread, float64(words.spread[m] / maximum), s.weights[0]},
 			{partCoverage, float64(words.coverage[m]), s.weights[1]},
-			{partDate, s.cues.dates.near(x.rest.table.messages[m].day), s.weights[6]},
+			{partDate, s.cues.near(x.rest.table.messages[m].day), s.weights[6]},
 		}
-	}}
+	}
+	from := &ranking{x.rest.table, parts, x.rest.measure(parsed, words).slice, nil}
 	var list []candidate
 	for i := range x.rest.table.messages {
 		m := int32(i)
 		if words.spread[m] > 0 && f.admits(x.rest.table, m) {
-			list = append(list, candidate{from, m, sumParts(from.parts(m))})
+			list = append(list, candidate{from: from, ord: m, score: sumParts(parts(m))})
 		}
 	}
 	return list
@@ -343,12 +357,11 @@ func sumParts(parts []Part) float64 {
 
 // aheadCandidates ranks the newest messages during a rebuild, those the index
 // does not hold itself yet.
-func (x *Index) aheadCandidates(q Query, parsed parsedQuery, held uint64) []candidate {
-	n := len(x.main.table.messages)
-	words := x.main.scoreWords(x.main.resolve(parsed, n), n)
-	s := newScorer(x.main.table, words, nil, readCues(parsed, x.main.table, q.Now), q.without())
+func (x *Index) aheadCandidates(q Query, parsed parsedQuery, words wordScore, held uint64) []candidate {
+	m := x.main.measure(parsed, words)
+	s := newScorer(x.main.table, words, nil, readCues(parsed, x.main.table), q.without())
 	f := x.newFilter(q)
-	list := x.candidates(s, nil, f)
+	list := x.candidates(s, nil, f, m)
 	if q.wantsRest() {
 		list = append(list, x.restCandidates(parsed, words, s, f)...)
 	}
@@ -359,27 +372,34 @@ func (x *Index) aheadCandidates(q Query, parsed parsedQuery, held uint64) []cand
 // kinds were asked for by kind and stay.
 func (x *Index) barred(list []candidate, m *measure) []candidate {
 	return slices.DeleteFunc(list, func(c candidate) bool {
-		return c.from.lexicon == x.main && m.message(int(c.ord), x.levels) < passageBar
+		return c.from.table == x.main.table && m.message(c.ord, x.levels) < passageBar
 	})
 }
 
 // passages picks the best candidates, none with the text of another, and cuts
-// each at the slice that bears most on the query.
-func (x *Index) passages(list []candidate, parsed parsedQuery, q Query) []Passage {
-	limit := q.Limit
+// each at the slice that bears most on the query. Unless plain, later
+// statements come before those whose place they take.
+func passages(list []candidate, limit int, plain bool) []Passage {
 	if limit <= 0 {
 		limit = defaultLimit
 	}
 	best := bestFirst(list)
 	heap.Init(&best)
 	seen := map[uint64]bool{}
-	var out []Passage
-	for len(best) > 0 && len(out) < limit {
+	var picked []candidate
+	for len(best) > 0 && len(picked) < max(limit, laterWindow) {
 		c := heap.Pop(&best).(candidate)
 		if hash := c.message().textHash; !seen[hash] {
 			seen[hash] = true
-			out = append(out, c.passage(parsed))
+			picked = append(picked, c)
 		}
+	}
+	if !plain {
+		picked = latestFirst(picked)
+	}
+	out := make([]Passage, min(limit, len(picked)))
+	for i := range out {
+		out[i] = picked[i].passage()
 	}
 	return out
 }
@@ -404,14 +424,17 @@ func (b *bestFirst) Pop() any {
 	return c
 }
 
-func (c candidate) message() *message { return &c.from.lexicon.table.messages[c.ord] }
+func (c candidate) message() *message { return &c.from.table.messages[c.ord] }
 
 func (c candidate) seq() uint64 { return c.message().seq }
 
-func (c candidate) passage(parsed parsedQuery) Passage {
-	l := c.from.lexicon
-	t := l.table
-	p := Passage{Seq: c.seq(), Score: c.score, Parts: c.from.parts(c.ord), Range: t.slices[l.bestSlice(c.ord, parsed)].Range}
+func (c candidate) passage() Passage {
+	t := c.from.table
+	slice := t.slices[c.from.slice(c.ord)]
+	p := Passage{Seq: c.seq(), Score: c.score, Parts: c.from.parts(c.ord), Range: Range{int(slice.start), int(slice.end)}}
+	if c.raised > 0 {
+		p.Parts = append(p.Parts, Part{partLater, c.raised, 1})
+	}
 	if n := t.prev[c.ord]; n != none {
 		p.Previous = t.messages[n].seq
 	}
@@ -421,30 +444,18 @@ func (c candidate) passage(parsed parsedQuery) Passage {
 	return p
 }
 
-// bestSlice gives the slice of a message with the most of the query's weight;
-// ties go to the first.
-func (l *lexicon) bestSlice(ord int32, parsed parsedQuery) int32 {
-	m := l.table.messages[ord]
-	if m.slices == 1 {
-		return m.firstSlice
+// score looks a query up and scores units.
+func (l *lexicon) score(parsed parsedQuery, u units) wordScore {
+	return scoreWords(l.resolve(parsed, u), u)
+}
+
+// measure scores the slices of a table; where every message has one, that is
+// done already.
+func (l *lexicon) measure(parsed parsedQuery, messages wordScore) *measure {
+	u := l.table.sliceUnits()
+	if l.table.simple() {
+		messages.spread = slices.Clone(messages.spread) // the other is normalised later
+		return &measure{units: u, words: messages}
 	}
-	weights := make([]float64, m.slices)
-	for _, t := range l.resolve(parsed, len(l.table.messages)) {
-		for _, f := range t.forms {
-			for _, list := range [][]posting{f.older, f.newer} {
-				at, _ := slices.BinarySearchFunc(list, m.firstSlice, func(p posting, s int32) int { return cmp.Compare(p.slice, s) })
-				for ; at < len(list) && list[at].slice < m.firstSlice+m.slices; at++ {
-					tf := float64(list[at].count)
-					weights[list[at].slice-m.firstSlice] += f.idf * tf / (tf + messageK1)
-				}
-			}
-		}
-	}
-	best := 0
-	for i, w := range weights {
-		if w > weights[best] {
-			best = i
-		}
-	}
-	return m.firstSlice + int32(best)
+	return &measure{units: u, words: l.score(parsed, u)}
 }

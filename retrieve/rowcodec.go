@@ -24,10 +24,11 @@ func appendRow(b []byte, r row) []byte {
 	for _, s := range r.Slices {
 		b = binary.AppendUvarint(b, uint64(s.Start))
 		b = binary.AppendUvarint(b, uint64(s.End-s.Start))
-	}
-	b = binary.AppendUvarint(b, uint64(len(r.Tokens)))
-	for _, t := range r.Tokens {
-		b = binary.LittleEndian.AppendUint16(b, t)
+		b = binary.AppendUvarint(b, uint64(s.Length))
+		b = binary.AppendUvarint(b, uint64(len(s.Tokens)))
+		for _, t := range s.Tokens {
+			b = binary.LittleEndian.AppendUint16(b, t)
+		}
 	}
 	return b
 }
@@ -50,22 +51,29 @@ func readRow(seq uint64, b []byte) (row, error) {
 	if hash := d.take(8); hash != nil {
 		r.TextHash = binary.BigEndian.Uint64(hash)
 	}
-	for range d.count(2) {
-		start := int(d.uvarint())
-		r.Slices = append(r.Slices, Range{start, start + int(d.uvarint())})
-	}
-	if n := d.count(2); n > 0 {
-		r.Tokens = make([]uint16, n)
-		for i := range r.Tokens {
-			if t := d.take(2); t != nil {
-				r.Tokens[i] = binary.LittleEndian.Uint16(t)
-			}
-		}
+	for range d.count(4) {
+		r.Slices = append(r.Slices, d.slice())
 	}
 	if d.failed || len(d.b) > 0 {
 		return row{}, errRow
 	}
 	return r, nil
+}
+
+func (d *rowReader) slice() sliceRow {
+	start := int(d.uvarint())
+	s := sliceRow{Range: Range{start, start + int(d.uvarint())}, Length: int32(d.uvarint())}
+	n := d.count(2)
+	if n == 0 {
+		return s
+	}
+	s.Tokens = make([]uint16, n)
+	for i := range s.Tokens {
+		if t := d.take(2); t != nil {
+			s.Tokens[i] = binary.LittleEndian.Uint16(t)
+		}
+	}
+	return s
 }
 
 // A rowReader reads fields until one is damaged; then all are zero.

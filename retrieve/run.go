@@ -174,7 +174,7 @@ func (x *Index) refreshMeaning() {
 	next := x.refreshed()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	next.catchUp(x.main.table)
+	next.add(x.main.table)
 	x.meaning = next
 	x.signal()
 }

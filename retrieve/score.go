@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// The parts of a score, by the names of the wire, with their weights: ten
-// fixed weights on the present signals, tuned once on half of two public sets
+// The parts of a score, by the names of the wire, with their weights: fixed
+// weights on the present signals, tuned once on half of two public sets
 // and flat around where they are (about a third on one moves recall@10 by less
 // than .007).
 const (
@@ -19,7 +19,11 @@ const (
 	partAsks     = "ask"
 	partFirst    = "fp"
 	partWhen     = "when"
+	partChat     = "chat"
 )
+
+// numParts is the number of partWeights.
+const numParts = 11
 
 // partWeights in the order in which parts are shown.
 var partWeights = []Part{
@@ -33,10 +37,11 @@ var partWeights = []Part{
 	{Name: partAsks, Weight: -.4},
 	{Name: partFirst, Weight: .1},
 	{Name: partWhen, Weight: .4},
+	{Name: partChat, Weight: .2},
 }
 
 // contextParts rest on more than the message's own words and meaning.
-var contextParts = []string{partSession, partSpeaker, partAnswer, partDate, partAsks, partFirst, partWhen}
+var contextParts = []string{partSession, partSpeaker, partAnswer, partDate, partAsks, partFirst, partWhen, partChat, partLater}
 
 // A scorer puts the parts of a score together. All slices are by ordinal and
 // as long as the table; nil ones count as 0.
@@ -44,9 +49,10 @@ type scorer struct {
 	table   *table
 	words   wordScore // spread normalised
 	meaning []float32 // smoothed and normalised
-	session []float32 // by session
+	session []float32 // by session: its best message
+	chats   []float32 // by session: its BM25
 	cues    queryCues
-	weights [10]float64 // of partWeights, 0 for what is left out
+	weights [numParts]float64 // of partWeights, 0 for what is left out
 }
 
 // newScorer takes the sources as they came. The words' spread is normalised in
@@ -56,10 +62,11 @@ func newScorer(t *table, words wordScore, cos []float32, cues queryCues, without
 	normalise(s.words.spread, s.words.maximum)
 	if cos != nil {
 		var maximum float32
-		s.meaning, maximum = smooth(t, cos)
+		s.meaning, maximum = smooth(t.messageUnits(), cos)
 		normalise(s.meaning, maximum)
 	}
 	s.session = sessionBest(t, s.words.spread, s.meaning)
+	s.chats = scoreSessions(words.terms, t)
 	for i, p := range partWeights {
 		if !slices.Contains(without, p.Name) {
 			s.weights[i] = p.Weight
@@ -81,9 +88,9 @@ func newScorer(t *table, words wordScore, cos []float32, cues queryCues, without
 }
 
 // values gives the parts of one message, in the order of partWeights.
-func (s *scorer) values(m int32) [10]float64 {
+func (s *scorer) values(m int32) [numParts]float64 {
 	msg := &s.table.messages[m]
-	var v [10]float64
+	var v [numParts]float64
 	v[0] = float64(s.words.spread[m])
 	v[1] = float64(s.words.coverage[m])
 	if s.meaning != nil {
@@ -97,7 +104,7 @@ func (s *scorer) values(m int32) [10]float64 {
 			v[5] = float64(s.words.spread[p])
 		}
 	}
-	v[6] = s.cues.dates.near(msg.day)
+	v[6] = s.cues.near(msg.day)
 	if msg.flags&flagAsks != 0 && msg.flags&flagFirst == 0 {
 		v[7] = 1
 	}
@@ -107,6 +114,7 @@ func (s *scorer) values(m int32) [10]float64 {
 	if s.cues.when && msg.flags&flagTime != 0 {
 		v[9] = 1
 	}
+	v[10] = float64(s.chats[msg.session])
 	return v
 }
 

@@ -7,11 +7,13 @@ import (
 )
 
 const (
-	// maxSliceBytes is the most an indexed slice holds.
-	maxSliceBytes = 2000
+	// maxSliceBytes is the most an indexed slice holds: about 120 words. The
+	// relevance of a message is judged by its slices, and longer ones hold so
+	// many words that something always matches.
+	maxSliceBytes = 800
 	// overlapBytes is how far a slice reaches back into the one before, so that
 	// what stands at the border is read together. Words count once.
-	overlapBytes = 160
+	overlapBytes = 100
 	// maxIndexedBytes is the part of one message that is indexed: its head and
 	// its tail. A longer text would stall the writes after it (a text of a
 	// million distinct words: 80 seconds). The ledger keeps all of it.

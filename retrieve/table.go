@@ -18,6 +18,7 @@ const (
 	flagQuestion                   // holds a question mark
 	flagFirst                      // holds a first-person word
 	flagTime                       // holds a time word
+	flagReverses                   // speaks like a statement that takes the place of another
 )
 
 // noDay is the day of a message without a time.
@@ -37,8 +38,14 @@ type row struct {
 	Length   int32 // content words, header included
 	Flags    flags
 	TextHash uint64
-	Slices   []Range
-	Tokens   []uint16 // rows of the token table, if it represents the text
+	Slices   []sliceRow
+}
+
+// A sliceRow is what ranking needs of one slice.
+type sliceRow struct {
+	Range
+	Length int32    // content words, in the first slice with those of the header
+	Tokens []uint16 // rows of the token table; none where it has no opinion
 }
 
 // A message is a row in a table, with names replaced by ordinals.
@@ -59,8 +66,8 @@ type message struct {
 }
 
 // A table holds the messages of one class (default kinds, or the others) in
-// the order of their sequence numbers; an ordinal is a place in it. The rows'
-// token lists are kept beside it.
+// the order of their sequence numbers; an ordinal is a place in it. Token
+// lists are kept by slice.
 //
 // Statistics of ranking are over the table of the default kinds.
 type table struct {
@@ -76,14 +83,17 @@ type table struct {
 	sessions     []string
 	sessionIndex map[string]int32
 	last         []int32 // per session: its last message
+	sessionWords []int32 // per session: its content words
+	words        int64   // content words in all
 	speakers     []string
 	speakerIndex map[string]int32
 	personally   []bool // per speaker: has said something as the person
 }
 
 type tableSlice struct {
-	Range
-	message int32
+	start, end int32
+	length     int32
+	message    int32
 }
 
 func newTable(linked bool) *table {
@@ -97,8 +107,10 @@ func (t *table) add(r row) int32 {
 	session := intern(&t.sessions, t.sessionIndex, r.Session)
 	speaker := intern(&t.speakers, t.speakerIndex, r.Speaker)
 	for len(t.last) < len(t.sessions) {
-		t.last = append(t.last, none)
+		t.last, t.sessionWords = append(t.last, none), append(t.sessionWords, 0)
 	}
+	t.sessionWords[session] += r.Length
+	t.words += int64(r.Length)
 	for len(t.personally) < len(t.speakers) {
 		t.personally = append(t.personally, false)
 	}
@@ -111,9 +123,9 @@ func (t *table) add(r row) int32 {
 		firstSlice: int32(len(t.slices)), slices: int32(len(r.Slices)),
 	})
 	for _, s := range r.Slices {
-		t.slices = append(t.slices, tableSlice{s, ord})
+		t.slices = append(t.slices, tableSlice{int32(s.Start), int32(s.End), s.Length, ord})
+		t.tokens = append(t.tokens, s.Tokens)
 	}
-	t.tokens = append(t.tokens, r.Tokens)
 	t.link(ord, session)
 	return ord
 }
@@ -166,22 +178,6 @@ func (t *table) before(a, b int32) bool {
 	return x.seq < y.seq
 }
 
-// around calls f with the neighbours of a message and their distance.
-func (t *table) around(ord int32, f func(neighbour int32, distance int)) {
-	if p := t.prev[ord]; p != none {
-		f(p, 1)
-		if p = t.prev[p]; p != none {
-			f(p, 2)
-		}
-	}
-	if n := t.next[ord]; n != none {
-		f(n, 1)
-		if n = t.next[n]; n != none {
-			f(n, 2)
-		}
-	}
-}
-
 func intern(names *[]string, index map[string]int32, name string) int32 {
 	if i, ok := index[name]; ok {
 		return i
@@ -206,23 +202,36 @@ func analyse(d Document, table TokenTable) analysed {
 	if !d.Time.IsZero() {
 		a.row.Micros, a.row.Day = d.Time.UnixMicro(), dayOf(d.Time)
 	}
+	represented := table != nil && d.Kind.IsDefault() && table.Represents(head(d.Text))
 	for i, s := range cutSlices(d.Text) {
-		tokens := Analyze(d.Text[s.own:s.End])
+		own := d.Text[s.own:s.End]
+		tokens := Analyze(own)
+		r := sliceRow{Range: s.Range}
 		if i == 0 {
 			tokens = append(Analyze(header(d)), tokens...)
+			own = d.Speaker + ": " + own // without the date
 		}
+		if represented {
+			r.Tokens = tokenRows(table, own)
+		}
+		r.Length = int32(contentLength(tokens))
+		a.row.Length += r.Length
+		a.row.Slices = append(a.row.Slices, r)
 		a.words = append(a.words, tokens)
-		a.row.Slices = append(a.row.Slices, s.Range)
-		a.row.Length += int32(contentLength(tokens))
 	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(d.Text)) // never fails
 	a.row.TextHash = h.Sum64()
-	a.row.Flags = textFlags(d.Text)
-	if table != nil && d.Kind.IsDefault() {
-		a.row.Tokens = tokenRows(table, d)
-	}
+	a.row.Flags = textFlags(head(d.Text))
 	return a
+}
+
+// head is the part of a text that is looked at as a whole.
+func head(text string) string {
+	if len(text) <= maxIndexedBytes {
+		return text
+	}
+	return text[:charStart(text, maxIndexedBytes, 0)]
 }
 
 // header is what a message is indexed with besides its text: the day it was
@@ -234,17 +243,8 @@ func header(d Document) string {
 	return d.Time.Format("2 January 2006 ") + d.Speaker
 }
 
-// tokenRows lists the token rows of a message: of speaker and text, without
-// the date. Nil is "no opinion".
-func tokenRows(table TokenTable, d Document) []uint16 {
-	text := d.Text
-	if len(text) > maxIndexedBytes {
-		text = text[:charStart(text, maxIndexedBytes, 0)]
-	}
-	if !table.Represents(text) {
-		return nil
-	}
-	tokens := table.Tokens(d.Speaker + ": " + strings.ToValidUTF8(text, " "))
+func tokenRows(table TokenTable, text string) []uint16 {
+	tokens := table.Tokens(text)
 	rows := make([]uint16, len(tokens))
 	for i, token := range tokens {
 		rows[i] = uint16(token)
@@ -265,9 +265,6 @@ func dayOf(t time.Time) int32 {
 
 // textFlags looks at the text of a message once.
 func textFlags(text string) flags {
-	if len(text) > maxIndexedBytes {
-		text = text[:charStart(text, maxIndexedBytes, 0)]
-	}
 	var f flags
 	trimmed := strings.TrimRight(text, " \t\r\n)\"'*")
 	if last, _ := utf8.DecodeLastRuneInString(trimmed); last == '?' || last == '？' || last == '؟' {
@@ -282,6 +279,9 @@ func textFlags(text string) flags {
 	}
 	if timed {
 		f |= flagTime
+	}
+	if reverses(text) {
+		f |= flagReverses
 	}
 	return f
 }

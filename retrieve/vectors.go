@@ -11,13 +11,14 @@ import (
 )
 
 // A vectorStore holds one unit vector per ordinal; a nil vector is none. The
-// cosine with an absent vector is 0.
+// product with an absent vector is 0.
 type vectorStore interface {
 	append(v []float32)
 	len() int
-	// cosines fills dst, which has len elements. It returns ctx's error when
-	// that ends first; dst is then incomplete.
-	cosines(ctx context.Context, query []float32, dst []float32) error
+	// dots fills dst, which has len elements, with the products with a unit
+	// vector. It returns ctx's error when that ends first; dst is then
+	// incomplete.
+	dots(ctx context.Context, query []float32, dst []float32) error
 }
 
 // flatFrom is the size from which a flat matrix holds the vectors instead of
@@ -77,7 +78,7 @@ func (s *chromemStore) append(v []float32) {
 	s.err = s.collection.AddDocument(context.Background(), chromem.Document{ID: id, Embedding: v})
 }
 
-func (s *chromemStore) cosines(ctx context.Context, query, dst []float32) error {
+func (s *chromemStore) dots(ctx context.Context, query, dst []float32) error {
 	clear(dst)
 	if s.err != nil {
 		return fmt.Errorf("scan vectors: %w", s.err)
@@ -129,7 +130,7 @@ func (s *flatStore) append(v []float32) {
 	s.n++
 }
 
-func (s *flatStore) cosines(ctx context.Context, query, dst []float32) error {
+func (s *flatStore) dots(ctx context.Context, query, dst []float32) error {
 	for i, block := range s.blocks {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("scan vectors: %w", err)
