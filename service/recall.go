@@ -1,0 +1,214 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"recalld/ledger"
+	recalldv1 "recalld/proto/recalld/v1"
+	"recalld/retrieve"
+)
+
+// recaller answers RecallService.
+type recaller struct {
+	recalldv1.UnimplementedRecallServiceServer
+	*Server
+}
+
+// A question is a RecallRequest after its checks.
+type question struct {
+	query        retrieve.Query
+	passageBytes int
+	budgetBytes  int
+	byTime       bool
+	exclude      []string // message ids
+	zone         string   // of query.Now
+}
+
+// Recall ranks passages by how much they bear on a message.
+//
+// Every turn that was acknowledged before the call is found, unless the views
+// are being made anew: then the source "words" says rebuilding and the snapshot
+// how far they are.
+func (h *recaller) Recall(ctx context.Context, req *recalldv1.RecallRequest) (*recalldv1.RecallResponse, error) {
+	q, err := h.question(req)
+	if err != nil {
+		return nil, err
+	}
+	id, err := h.resolve(ctx, req.GetMemory())
+	if err != nil {
+		return nil, err
+	}
+	if err := h.checkSessions(ctx, id, "sessions", req.GetSessions()); err != nil {
+		return nil, err
+	}
+	m, release, err := h.open.acquire(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	head, err := m.ledger.Head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if q.query.Exclude, err = sequences(ctx, m.ledger, q.exclude); err != nil {
+		return nil, err
+	}
+	result, err := m.rank(ctx, q.query, head)
+	if err != nil {
+		return nil, err
+	}
+	resp := answer(id, head, q, result)
+	if err := h.fill(ctx, m.ledger, q, result, resp); err != nil {
+		return nil, err
+	}
+	for _, s := range resp.Sources {
+		if o := s.GetOutcome(); o != recalldv1.Outcome_OUTCOME_USED && o != recalldv1.Outcome_OUTCOME_OFF {
+			skipped(ctx, s.GetSource()+"="+outcomeName(o))
+		}
+	}
+	return resp, nil
+}
+
+// rank asks the views of m, once they hold the message numbered head or as far
+// as they are. Views that are replaced meanwhile are no error.
+func (m *memory) rank(ctx context.Context, q retrieve.Query, head uint64) (retrieve.Result, error) {
+	catchUp, ranking := divide(ctx, time.Now())
+	ctx, cancel := withDeadline(ctx, ranking)
+	defer cancel()
+	for {
+		v, err := m.ranks(ctx)
+		if err != nil {
+			return retrieve.Result{}, fmt.Errorf("open views: %w", err)
+		}
+		var result retrieve.Result
+		if err = m.awaitHeld(ctx, catchUp, v.index, head); err == nil {
+			result, err = v.index.Recall(ctx, q)
+		}
+		if errors.Is(err, retrieve.ErrClosed) && ctx.Err() == nil && m.presentIndex() != v.index {
+			continue
+		}
+		if err != nil {
+			return retrieve.Result{}, fmt.Errorf("rank: %w", err)
+		}
+		return result, nil
+	}
+}
+
+// lastReserve is the most that is kept back from the deadline to load and frame
+// what was ranked; of a short deadline it is a tenth.
+const lastReserve = 10 * time.Millisecond
+
+// divide divides what is left of the deadline: half of it may be spent waiting
+// for the views to catch up, and all but a reserve until the ranking is there.
+// Without a deadline both are zero.
+func divide(ctx context.Context, now time.Time) (catchUp, ranking time.Time) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return time.Time{}, time.Time{}
+	}
+	left := deadline.Sub(now)
+	return now.Add(left / 2), deadline.Add(-min(lastReserve, left/10))
+}
+
+// withDeadline is context.WithDeadline, but for the zero time.
+func withDeadline(ctx context.Context, t time.Time) (context.Context, context.CancelFunc) {
+	if t.IsZero() {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, t)
+}
+
+// awaitHeld waits until the views hold the message numbered head, at most until
+// the time given. It does not wait for views that have far to go or are in
+// trouble: their answer says how far they reach.
+func (m *memory) awaitHeld(ctx context.Context, until time.Time, index *retrieve.Index, head uint64) error {
+	if _, stuck := m.trouble(); stuck {
+		return nil
+	}
+	// The feeder learns of a long way before it sets out, we may ask before it.
+	if index.Reach().Rebuilding || head > index.Held()+maxTail {
+		return nil
+	}
+	waiting, cancel := withDeadline(ctx, until)
+	defer cancel()
+	err := index.WaitHeld(waiting, head)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return nil
+	}
+	return err
+}
+
+// answer is what a result says besides its passages.
+func answer(id string, head uint64, q *question, r retrieve.Result) *recalldv1.RecallResponse {
+	resp := &recalldv1.RecallResponse{
+		MemoryId:        id,
+		Snapshot:        &recalldv1.Reach{Sequence: head, Indexed: min(r.Held, head), Embedded: min(r.Embedded, head)},
+		Gate:            gateOf(r.Gate),
+		Now:             spokenAt(q.query.Now, q.zone),
+		NothingToSearch: r.NothingToSearch,
+		PeriodStart:     stampOf(r.PeriodStart),
+		PeriodEnd:       stampOf(r.PeriodEnd),
+	}
+	for _, word := range r.Expansions {
+		resp.Expansions = append(resp.Expansions, name(word))
+	}
+	for _, s := range r.Sources {
+		o := sourceOf(s)
+		if s.Source == retrieve.Words && s.Outcome == retrieve.Used && r.Held < head {
+			o.Outcome = recalldv1.Outcome_OUTCOME_REBUILDING
+		}
+		if o.Outcome == recalldv1.Outcome_OUTCOME_REBUILDING && o.Reason == "" {
+			o.Reason = fmt.Sprintf("the views reach message %d of %d", min(r.Held, head), head)
+		}
+		resp.Sources = append(resp.Sources, o)
+	}
+	return resp
+}
+
+func sourceOf(s retrieve.SourceOutcome) *recalldv1.SourceOutcome {
+	return &recalldv1.SourceOutcome{
+		Source:       s.Source.String(),
+		Outcome:      recalldv1.Outcome(s.Outcome),
+		Milliseconds: float64(s.Took) / float64(time.Millisecond),
+		Reason:       name(s.Reason),
+	}
+}
+
+func gateOf(g retrieve.Gate) *recalldv1.Gate {
+	return &recalldv1.Gate{
+		Measure:          g.Measure,
+		Threshold:        g.Threshold,
+		Passed:           g.Passed,
+		PassageThreshold: g.PassageThreshold,
+		Parts:            partsOf(g.Parts),
+		Reason:           name(g.Reason),
+	}
+}
+
+func partsOf(parts []retrieve.Part) []*recalldv1.Part {
+	list := make([]*recalldv1.Part, len(parts))
+	for i, p := range parts {
+		list[i] = &recalldv1.Part{Name: p.Name, Value: p.Value, Weight: p.Weight}
+	}
+	return list
+}
+
+// sequences returns the numbers of messages by id. Ids that are not known are
+// left out: what is in a live context need not have been appended yet.
+func sequences(ctx context.Context, m *ledger.Memory, ids []string) ([]uint64, error) {
+	var seqs []uint64
+	for _, id := range ids {
+		record, err := m.Message(ctx, id)
+		switch {
+		case errors.Is(err, ledger.ErrNotFound):
+		case err != nil:
+			return nil, err
+		default:
+			seqs = append(seqs, record.Seq)
+		}
+	}
+	return seqs, nil
+}
