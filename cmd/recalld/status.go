@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	recalldv1 "recalld/proto/recalld/v1"
+)
+
+func (a *app) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Tell what the server is and how far each memory has come",
+		Example: `  recalld status
+  recalld status --json | jq '.memories[] | {project, turns, reach}'`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) },
+	}
+}
+
+func (a *app) status(ctx context.Context) error {
+	c, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	request := &recalldv1.StatusRequest{}
+	if a.memory != "" || a.agent != "" || a.projectGiven {
+		if request.Memory, err = a.memoryRef(ctx, c); err != nil {
+			return err
+		}
+	}
+	answer, err := c.admin.Status(ctx, request)
+	if err != nil {
+		return a.failed("status", err)
+	}
+	if a.json {
+		return a.printJSON(answer)
+	}
+	a.page().printStatus(answer)
+	return nil
+}
+
+// printStatus prints the state of server and memories for people.
+func (p page) printStatus(r *recalldv1.StatusResponse) {
+	rows := [][]string{
+		{"store", oneLine(r.GetRoot())},
+		{"server", fmt.Sprintf("process %d, since %s", r.GetProcessId(), clock(r.GetStarted().AsTime().Local()))},
+		{"build", oneLine(r.GetBuild())},
+		{"socket", oneLine(r.GetSocket())},
+		{"meaning", oneLine(r.GetEmbeddingModel())},
+		{"expansion", oneLine(r.GetExpansionModel())},
+	}
+	p.table(rows)
+	if len(r.GetMemories()) == 0 {
+		return
+	}
+	p.printf("\n")
+	rows = [][]string{{"AGENT", "PROJECT", "SESSIONS", "TURNS", "MESSAGES", "DISK", "BY WORDS", "BY MEANING"}}
+	for _, m := range r.GetMemories() {
+		rows = append(rows, []string{
+			oneLine(m.GetAgent()), oneLine(m.GetProject()), number(m.GetSessions()), number(m.GetTurns()), number(m.GetMessages()),
+			size(m.GetDiskBytes()), covered(m, m.GetReach().GetIndexed()), covered(m, m.GetReach().GetEmbedded()),
+		})
+	}
+	p.table(rows)
+	for _, m := range r.GetMemories() {
+		for _, trouble := range []string{m.GetDamage(), m.GetLastError()} {
+			if trouble != "" {
+				p.paragraph(0, fmt.Sprintf("%s, %s: %s", m.GetAgent(), m.GetProject(), oneLine(trouble)), nil)
+			}
+		}
+	}
+}
+
+// covered tells how much of a memory can be found. The views of a memory that
+// nobody asked yet are not open, and how far they reach is not known.
+func covered(m *recalldv1.MemoryStatus, reach uint64) string {
+	all := m.GetReach().GetSequence()
+	switch {
+	case m.GetRebuilding():
+		return fmt.Sprintf("%s (being made anew)", number(reach))
+	case !m.GetOpen() && reach == 0 && all > 0:
+		return "not open"
+	case reach >= all:
+		return "all"
+	}
+	return number(reach)
+}

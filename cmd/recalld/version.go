@@ -1,0 +1,29 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the build of this program",
+		Long: `Version prints the build id: when the program was made and what of, so that a
+newer client knows an older server and replaces it.`,
+		Example: `  recalld version
+  recalld version --json`,
+		Args: noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			if a.json {
+				return a.printObject(map[string]string{
+					"build": buildID(), "go": runtime.Version(), "system": runtime.GOOS + "/" + runtime.GOARCH,
+				})
+			}
+			_, err := fmt.Fprintf(a.out, "recalld %s (%s, %s/%s)\n", buildID(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+}
