@@ -51,15 +51,20 @@ func Analyze(text string) []Token {
 }
 
 // contentLength counts the base tokens that are not stop words: the length of
-// a text in ranking.
+// a text in ranking. Two overlapping pairs make about one word.
 func contentLength(tokens []Token) int {
-	n := 0
+	words, pairs := 0, 0
 	for _, t := range tokens {
-		if t.Base && !t.Stop {
-			n++
+		if !t.Base || t.Stop {
+			continue
+		}
+		if first, _ := utf8.DecodeRuneInString(t.Term); classify(first) == classPair {
+			pairs++
+		} else {
+			words++
 		}
 	}
-	return n
+	return words + pairs/2
 }
 
 // forms are the terms one word is indexed under.
@@ -93,7 +98,10 @@ func (f forms) emit(w word, emit func(Token)) {
 
 // forms gives the terms of w. Pairs of an unspaced script have one form.
 func (w word) forms() forms {
-	if w.class == classPair || w.class == classSign {
+	switch w.class {
+	case classPair:
+		return forms{base: cut(fold(w.text)), stop: strings.ContainsAny(w.text, stopCharacters)}
+	case classSign:
 		return forms{base: cut(fold(w.text))}
 	}
 	lower := unfolded(w.text)

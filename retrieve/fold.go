@@ -105,6 +105,12 @@ var stopWordsText string
 // folded and without apostrophes.
 var stopWords = readSet(stopWordsText)
 
+//go:embed data/stop-characters.txt
+var stopCharactersText string
+
+// stopCharacters make a pair of an unspaced script a stop word.
+var stopCharacters = strings.Join(readLines(stopCharactersText), "")
+
 // readSet reads one entry a line; lines that begin with # are comments.
 func readSet(text string) map[string]bool {
 	set := make(map[string]bool)

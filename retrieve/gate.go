@@ -14,7 +14,7 @@ import (
 // one bar on the excess over it. Constants were chosen on the tune half of
 // LoCoMo, and belong to this bank.
 const (
-	gateBar    = 3.5 // of the whole query
+	gateBar    = 3.6 // of the whole query
 	passageBar = 2.8 // of one passage
 	// gateWords weighs the excess of coverage against that of meaning.
 	gateWords = 3.0
@@ -109,14 +109,15 @@ func (m *measure) unseen() float64 { return math.Log(2*float64(m.units.n) + 2) }
 
 // best gives the largest coverage and sense measures of any slice.
 func (m *measure) best() (coverage, sense float64) {
-	top, most := 0.0, 0.0
-	for i, c := range m.words.coverage {
-		top = max(top, float64(c))
-		if m.cos != nil && m.words.near[i] > 0 {
-			most = max(most, m.sense(i))
-		}
+	var top, most float32
+	for _, c := range m.words.coverage {
+		top = max(top, c)
 	}
-	return m.coverageOf(top), math.Log(max(most, gateFloor))
+	for i, c := range m.cos {
+		most = max(most, c*m.words.near[i])
+	}
+	share := float64(most) / (m.words.rareMass + .5*m.unseen())
+	return m.coverageOf(float64(top)), math.Log(max(share, gateFloor))
 }
 
 // excess is the gate's measure: how far words and meaning are above the
@@ -129,14 +130,43 @@ func (m *measure) excess(coverage, sense float64, l levels) float64 {
 	return gateWords*u + sense - l.sense
 }
 
-// message is the measure of one message, that of its best slice.
-func (m *measure) message(ord int32, l levels) float64 {
-	msg := m.units.table.messages[ord]
-	best := math.Inf(-1)
-	for i := int(msg.firstSlice); i < int(msg.firstSlice+msg.slices); i++ {
-		best = max(best, m.excess(m.coverageOf(float64(m.words.coverage[i])), math.Log(max(m.sense(i), gateFloor)), l))
+// A bar is what a passage has to pass by itself. The zero bar lets all through.
+type bar struct {
+	measure *measure
+	// least is the smallest product coverage³·sense that passes: the measure of
+	// a slice, 3(ln coverage + .45 ln n − Lu) + ln sense − Lv, without its
+	// logarithms, which would be most of the work.
+	least float64
+}
+
+func (m *measure) bar(l levels) bar {
+	lengthen := m.coverageOf(1)
+	if m.cos == nil {
+		return bar{m, math.Exp(passageBar/(gateWords+1) + l.coverage - lengthen)}
 	}
-	return best
+	return bar{m, math.Exp(passageBar + gateWords*(l.coverage-lengthen) + l.sense)}
+}
+
+// admits reports whether any slice of a message passes.
+func (b bar) admits(ord int32) bool {
+	m := b.measure
+	if m == nil {
+		return true
+	}
+	msg := &m.units.table.messages[ord]
+	for i := int(msg.firstSlice); i < int(msg.firstSlice+msg.slices); i++ {
+		coverage := max(float64(m.words.coverage[i]), gateFloor)
+		if m.cos == nil {
+			if coverage >= b.least {
+				return true
+			}
+			continue
+		}
+		if coverage*coverage*coverage*max(m.sense(i), gateFloor) >= b.least {
+			return true
+		}
+	}
+	return false
 }
 
 // slice gives the slice of a message that bears most on the query, by its

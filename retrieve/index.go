@@ -121,7 +121,7 @@ func Open(folder string, o Options) (*Index, error) {
 // moveAside puts damaged views where they can be looked at, in place of the
 // ones put there before.
 func moveAside(folder string) error {
-	for _, name := range []string{"words", "columns.db"} {
+	for _, name := range []string{"words", "columns.db", "vectors"} {
 		from := filepath.Join(folder, name)
 		if err := os.RemoveAll(from + ".damaged"); err != nil {
 			return fmt.Errorf("move views aside: %w", err)
@@ -195,7 +195,7 @@ func (x *Index) loadRows(covered uint64) error {
 		x.pin = &pin{reader: reader}
 	}
 	if x.meaning != nil {
-		x.meaning = x.refreshed()
+		x.meaning = x.loadMeaning()
 	}
 	if x.levels, err = x.columns.keptLevels(x.identity()); err != nil {
 		return err
@@ -205,6 +205,19 @@ func (x *Index) loadRows(covered uint64) error {
 	}
 	return nil
 }
+
+// loadMeaning takes the vectors from their file if it holds those that are due,
+// else it makes them anew.
+func (x *Index) loadMeaning() *meaning {
+	m, err := loadMeaning(x.meaning.table, x.vectorPath(), x.identity())
+	if err != nil || m.since != refreshPoint(uint64(len(x.where))) || len(m.norms) > len(x.main.table.messages) {
+		return x.refreshed()
+	}
+	m.add(x.main.table)
+	return m
+}
+
+func (x *Index) vectorPath() string { return filepath.Join(x.folder, "vectors") }
 
 // place puts a row into its table and remembers where.
 func (x *Index) place(r row) *lexicon {

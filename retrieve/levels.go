@@ -17,7 +17,7 @@ func (x *Index) levelsDue() bool {
 // was filled.
 func (x *Index) refreshLevels(ctx context.Context) error {
 	x.mu.RLock()
-	due := x.levelsDue() && (x.meaning == nil || !x.meaning.due(uint64(len(x.where))))
+	due := x.levelsDue() && !x.busy() && (x.meaning == nil || !x.meaning.due(uint64(len(x.where))))
 	since := refreshPoint(uint64(len(x.where)))
 	x.mu.RUnlock()
 	if !due {

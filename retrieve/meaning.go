@@ -31,7 +31,8 @@ type meaning struct {
 	vectors vectorStore
 	lengths []shifted
 	norms   []shifted
-	first   []int32 // by message: its first slice
+	first   []int32   // by message: its first slice
+	steps   []float32 // by slice: what its vector was rounded to, 0 for none
 }
 
 // newMeaning gives nil for an embedder that is no token table.
@@ -105,21 +106,23 @@ func (m *meaning) addMessage(sums [][]float32) {
 // length of what is left of its direction without the mean.
 func (m *meaning) appendSlice(v []float32) shifted {
 	s := m.shift(v)
-	if s.length == 0 {
+	if s.Length == 0 {
 		m.vectors.append(nil)
+		m.steps = append(m.steps, 0)
 		return s
 	}
 	direction := make([]float32, len(v))
 	for i, x := range v {
-		direction[i] = x / s.length
+		direction[i] = x / s.Length
 	}
+	m.steps = append(m.steps, quantise(direction))
 	m.vectors.append(direction)
 	return s
 }
 
 // shifted holds the length of a sum of token rows, 0 for none, and the length
 // of its direction less the mean.
-type shifted struct{ length, rest float32 }
+type shifted struct{ Length, Rest float32 }
 
 func (m *meaning) shift(v []float32) shifted {
 	if v == nil || m.since == 0 {
@@ -134,7 +137,7 @@ func (m *meaning) shift(v []float32) shifted {
 		rest[i] = v[i]/length - mu
 	}
 	s := shifted{length, magnitude(rest)}
-	if s.rest == 0 {
+	if s.Rest == 0 {
 		return shifted{}
 	}
 	return s
@@ -190,12 +193,12 @@ func (m *meaning) cosines(ctx context.Context, query []float32) (c cosines, err 
 		var sum float32
 		for range m.counts(i) {
 			d, l := dots[slice], m.lengths[slice]
-			sum += l.length * d
+			sum += l.Length * d
 			c.slices[slice] = l.cosine(d, shift)
 			slice++
 		}
-		if s := m.norms[i]; s.length > 0 {
-			c.messages[i] = s.cosine(sum/s.length, shift)
+		if s := m.norms[i]; s.Length > 0 {
+			c.messages[i] = s.cosine(sum/s.Length, shift)
 		}
 	}
 	return c, nil
@@ -210,10 +213,10 @@ func (m *meaning) counts(message int) int {
 }
 
 func (s shifted) cosine(dot, shift float32) float32 {
-	if s.length == 0 {
+	if s.Length == 0 {
 		return 0
 	}
-	return (dot - shift) / s.rest
+	return (dot - shift) / s.Rest
 }
 
 // query gives the vector of a query; nil when the table has no opinion on it.
@@ -228,11 +231,11 @@ func (m *meaning) query(text string) []float32 {
 	}
 	v := m.sum(rows)
 	s := m.shift(v)
-	if s.length == 0 {
+	if s.Length == 0 {
 		return nil
 	}
 	for i, mu := range m.mean {
-		v[i] = (v[i]/s.length - mu) / s.rest
+		v[i] = (v[i]/s.Length - mu) / s.Rest
 	}
 	return v
 }

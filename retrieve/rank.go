@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 )
 
 // Decay of a term's weight with the distance to the message that holds it.
@@ -154,6 +155,7 @@ func rarest(terms []scoredTerm, k int) []scoredTerm {
 func scoreWords(terms []scoredTerm, u units) wordScore {
 	s := wordScore{spread: make([]float32, u.n), coverage: make([]float32, u.n), near: make([]float32, u.n), terms: terms}
 	sp := newSpreader(u)
+	defer sp.release()
 	for _, t := range terms {
 		s.mass += float64(t.count) * t.idf
 		s.rareMass += t.idf * t.rarity
@@ -180,8 +182,29 @@ type spreader struct {
 	near   []int32 // units with any weight
 }
 
+// spreaders are used again: they clear behind themselves, and making them anew
+// for every query costs more than a small query does.
+var spreaders = sync.Pool{New: func() any { return new(spreader) }}
+
 func newSpreader(u units) *spreader {
-	return &spreader{units: u, weight: make([]float32, u.n), share: make([]float32, u.n), own: make([]float32, u.n)}
+	s := spreaders.Get().(*spreader)
+	s.units = u
+	s.weight, s.share, s.own = room(s.weight, u.n), room(s.share, u.n), room(s.own, u.n)
+	return s
+}
+
+// release gives the spreader back, all zeros, without the table.
+func (s *spreader) release() {
+	s.units = units{}
+	spreaders.Put(s)
+}
+
+// room gives n zeros, in place of a slice of zeros where it is long enough.
+func room(zeros []float32, n int) []float32 {
+	if cap(zeros) < n {
+		return make([]float32, n+n/4)[:n]
+	}
+	return zeros[:n]
 }
 
 // term spreads one term: of its forms the best counts in each unit.
@@ -195,13 +218,18 @@ func (s *spreader) term(t scoredTerm) {
 		w := s.own[m]
 		s.own[m] = 0
 		s.reach(m, w, 1)
-		s.units.around(m, func(neighbour int32, distance int) {
-			if distance == 1 {
-				s.reach(neighbour, spreadNear*w, spreadNear)
-			} else {
-				s.reach(neighbour, spreadFar*w, spreadFar)
+		if b := s.units.before(m); b != none {
+			s.reach(b, spreadNear*w, spreadNear)
+			if b = s.units.before(b); b != none {
+				s.reach(b, spreadFar*w, spreadFar)
 			}
-		})
+		}
+		if a := s.units.after(m); a != none {
+			s.reach(a, spreadNear*w, spreadNear)
+			if a = s.units.after(a); a != none {
+				s.reach(a, spreadFar*w, spreadFar)
+			}
+		}
 	}
 }
 
@@ -248,17 +276,22 @@ func (s *spreader) addTo(sum *wordScore, t scoredTerm) {
 
 // smooth gives each message its cosine and a share of its neighbours', and the
 // largest of the sums. Negative cosines count as none.
-func smooth(u units, cos []float32) (smoothed []float32, maximum float32) {
+func smooth(t *table, cos []float32) (smoothed []float32, maximum float32) {
 	smoothed = make([]float32, len(cos))
+	at := func(i int32) float32 {
+		if i == none {
+			return 0
+		}
+		return max(0, cos[i])
+	}
 	for i := range cos {
 		sum := max(0, cos[i])
-		u.around(int32(i), func(neighbour int32, distance int) {
-			if distance == 1 {
-				sum += cosNear * max(0, cos[neighbour])
-			} else {
-				sum += cosFar * max(0, cos[neighbour])
-			}
-		})
+		if p := t.prev[i]; p != none {
+			sum += cosNear*at(p) + cosFar*at(t.prev[p])
+		}
+		if n := t.next[i]; n != none {
+			sum += cosNear*at(n) + cosFar*at(t.next[n])
+		}
 		smoothed[i] = sum
 		maximum = max(maximum, sum)
 	}

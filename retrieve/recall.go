@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -164,16 +165,18 @@ func (x *Index) rank(ctx context.Context, q Query, parsed parsedQuery, begin tim
 	}
 	scores := newScorer(x.main.table, words, vectors.messages, readCues(parsed, x.main.table), q.without())
 	f := x.newFilter(q)
-	ranked := x.candidates(scores, vectors.messages, f, m)
+	gated := q.Relevance == Gated && r.Gate.Reason != gatePeriod
+	pass := bar{}
+	if gated {
+		pass = m.bar(x.levels)
+		q.Limit = min(cmp.Or(q.Limit, defaultLimit), gatedPassages)
+	}
+	ranked := x.candidates(scores, vectors.messages, f, m, pass)
 	if q.wantsRest() {
 		ranked = append(ranked, x.restCandidates(parsed, words, scores, f)...)
 	}
 	if x.ahead != nil {
 		ranked = append(ranked, x.ahead.aheadCandidates(q, parsed, ahead, uint64(len(x.where)))...)
-	}
-	if q.Relevance == Gated && r.Gate.Reason != gatePeriod {
-		ranked = x.barred(ranked, m)
-		q.Limit = min(cmp.Or(q.Limit, defaultLimit), gatedPassages)
 	}
 	r.Passages = passages(ranked, q.Limit, slices.Contains(q.without(), partLater))
 	return r
@@ -289,17 +292,17 @@ type candidate struct {
 	raised float64
 }
 
-// candidates scores the messages that the filter lets through and that have
-// any evidence of their own, best first.
-func (x *Index) candidates(s *scorer, cos []float32, f filter, m *measure) []candidate {
+// candidates scores the messages that the filter and the bar let through and
+// that have any evidence of their own.
+func (x *Index) candidates(s *scorer, cos []float32, f filter, m *measure, b bar) []candidate {
 	from := &ranking{s.table, s.parts, m.slice, func(m int32) float32 { return s.words.coverage[m] }}
-	var list []candidate
+	list := make([]candidate, 0, len(s.table.messages)/2)
 	for i := range s.table.messages {
 		m := int32(i)
 		if s.words.spread[m] == 0 && (cos == nil || cos[m] < weakestCosine) && !s.cues.inPeriod(s.table.messages[m].day) {
 			continue
 		}
-		if f.admits(s.table, m) {
+		if f.admits(s.table, m) && b.admits(m) {
 			list = append(list, candidate{from: from, ord: m, score: s.score(m)})
 		}
 	}
@@ -361,19 +364,11 @@ func (x *Index) aheadCandidates(q Query, parsed parsedQuery, words wordScore, he
 	m := x.main.measure(parsed, words)
 	s := newScorer(x.main.table, words, nil, readCues(parsed, x.main.table), q.without())
 	f := x.newFilter(q)
-	list := x.candidates(s, nil, f, m)
+	list := x.candidates(s, nil, f, m, bar{})
 	if q.wantsRest() {
 		list = append(list, x.restCandidates(parsed, words, s, f)...)
 	}
 	return slices.DeleteFunc(list, func(c candidate) bool { return c.seq() <= held })
-}
-
-// barred keeps the candidates that pass the bar by themselves. Those of other
-// kinds were asked for by kind and stay.
-func (x *Index) barred(list []candidate, m *measure) []candidate {
-	return slices.DeleteFunc(list, func(c candidate) bool {
-		return c.from.table == x.main.table && m.message(c.ord, x.levels) < passageBar
-	})
 }
 
 // passages picks the best candidates, none with the text of another, and cuts
@@ -383,7 +378,7 @@ func passages(list []candidate, limit int, plain bool) []Passage {
 	if limit <= 0 {
 		limit = defaultLimit
 	}
-	best := bestFirst(list)
+	best := bestFirst(leading(list, max(limit, laterWindow)))
 	heap.Init(&best)
 	seen := map[uint64]bool{}
 	var picked []candidate
@@ -402,6 +397,40 @@ func passages(list []candidate, limit int, plain bool) []Passage {
 		out[i] = picked[i].passage()
 	}
 	return out
+}
+
+// leading keeps, of many candidates, those that can be among the best n even
+// if most of them repeat another's text: ordering the rest would be in vain.
+func leading(list []candidate, n int) []candidate {
+	const spare = 8
+	if len(list) <= 4*spare*n {
+		return list
+	}
+	scores := make([]float64, 0, 2*spare*n)
+	threshold := math.Inf(-1)
+	for i := range list {
+		if s := list[i].score; s > threshold {
+			if scores = append(scores, s); len(scores) == cap(scores) {
+				slices.Sort(scores)
+				scores = scores[:copy(scores, scores[spare*n:])]
+				threshold = scores[0]
+			}
+		}
+	}
+	slices.Sort(scores)
+	threshold = scores[max(0, len(scores)-spare*n)]
+	kept := make([]candidate, 0, 2*spare*n)
+	texts := map[uint64]bool{}
+	for _, c := range list {
+		if c.score >= threshold {
+			kept = append(kept, c)
+			texts[c.message().textHash] = true
+		}
+	}
+	if len(texts) < n {
+		return list
+	}
+	return kept
 }
 
 // bestFirst is a heap of candidates: only the few that are shown are put in

@@ -40,7 +40,7 @@ func (x *Index) awaitWork(ctx context.Context) error {
 	for {
 		x.mu.RLock()
 		waiting := len(x.pending)
-		due := x.meaning != nil && x.meaning.due(uint64(len(x.where))) || x.levelsDue()
+		due := (x.meaning != nil && x.meaning.due(uint64(len(x.where))) || x.levelsDue()) && !x.busy()
 		x.mu.RUnlock()
 		switch {
 		case waiting >= maxFlush || due:
@@ -78,7 +78,9 @@ func (x *Index) work(ctx context.Context) error {
 	if err := x.advance(ctx); err != nil {
 		return err
 	}
-	x.refreshMeaning()
+	if err := x.refreshMeaning(); err != nil {
+		return err
+	}
 	return x.refreshLevels(ctx)
 }
 
@@ -160,21 +162,35 @@ func (x *Index) sliceAfter(seq uint64, l *lexicon) int32 {
 }
 
 // refreshMeaning recomputes the weights of meaning when a sequence number at
-// which they are due has passed.
-func (x *Index) refreshMeaning() {
+// which they are due has passed, and keeps the vectors on disk.
+func (x *Index) refreshMeaning() error {
 	if x.meaning == nil {
-		return
+		return nil
 	}
 	x.mu.RLock()
-	due := x.meaning.due(uint64(len(x.where)))
+	due := x.meaning.due(uint64(len(x.where))) && !x.busy()
 	x.mu.RUnlock()
 	if !due {
-		return
+		return nil
 	}
 	next := x.refreshed()
+	if err := next.save(x.vectorPath(), x.identity()); err != nil {
+		return err
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	next.add(x.main.table)
 	x.meaning = next
 	x.signal()
+	return nil
 }
+
+// busy reports whether so much arrives that statistics had better wait: in a
+// long import only the last refresh point matters. The caller holds mu.
+func (x *Index) busy() bool {
+	held := uint64(len(x.where))
+	return (len(x.pending) >= maxFlush || x.target > held+maxFlush) && (x.meaning == nil || held < busyGrowth*x.meaning.since)
+}
+
+// busyGrowth is how far a memory may outgrow its statistics while busy.
+const busyGrowth = 8

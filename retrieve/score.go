@@ -28,7 +28,7 @@ const numParts = 11
 // partWeights in the order in which parts are shown.
 var partWeights = []Part{
 	{Name: partSpread, Weight: 1},
-	{Name: partCoverage, Weight: 1},
+	{Name: partCoverage, Weight: .7},
 	{Name: partMeaning, Weight: .8},
 	{Name: partSession, Weight: .6},
 	{Name: partSpeaker, Weight: .7},
@@ -37,7 +37,7 @@ var partWeights = []Part{
 	{Name: partAsks, Weight: -.4},
 	{Name: partFirst, Weight: .1},
 	{Name: partWhen, Weight: .4},
-	{Name: partChat, Weight: .2},
+	{Name: partChat, Weight: .3},
 }
 
 // contextParts rest on more than the message's own words and meaning.
@@ -62,7 +62,7 @@ func newScorer(t *table, words wordScore, cos []float32, cues queryCues, without
 	normalise(s.words.spread, s.words.maximum)
 	if cos != nil {
 		var maximum float32
-		s.meaning, maximum = smooth(t.messageUnits(), cos)
+		s.meaning, maximum = smooth(t, cos)
 		normalise(s.meaning, maximum)
 	}
 	s.session = sessionBest(t, s.words.spread, s.meaning)

@@ -42,6 +42,10 @@ func (u units) before(unit int32) int32 {
 	if !u.slices {
 		return u.table.prev[unit]
 	}
+	return u.sliceBefore(unit)
+}
+
+func (u units) sliceBefore(unit int32) int32 {
 	m := u.table.slices[unit].message
 	if unit > u.table.messages[m].firstSlice {
 		return unit - 1
@@ -57,6 +61,10 @@ func (u units) after(unit int32) int32 {
 	if !u.slices {
 		return u.table.next[unit]
 	}
+	return u.sliceAfter(unit)
+}
+
+func (u units) sliceAfter(unit int32) int32 {
 	m := u.table.slices[unit].message
 	if unit+1 < u.table.messages[m].firstSlice+u.table.messages[m].slices {
 		return unit + 1
@@ -66,22 +74,6 @@ func (u units) after(unit int32) int32 {
 		return none
 	}
 	return u.table.messages[n].firstSlice
-}
-
-// around calls f with the neighbours of a unit and their distance.
-func (u units) around(unit int32, f func(neighbour int32, distance int)) {
-	if b := u.before(unit); b != none {
-		f(b, 1)
-		if b = u.before(b); b != none {
-			f(b, 2)
-		}
-	}
-	if a := u.after(unit); a != none {
-		f(a, 1)
-		if a = u.after(a); a != none {
-			f(a, 2)
-		}
-	}
 }
 
 // messageUnits and sliceUnits are all units of a table.

@@ -3,6 +3,7 @@ package retrieve
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/philippgille/chromem-go"
@@ -13,8 +14,11 @@ import (
 // A vectorStore holds one unit vector per ordinal; a nil vector is none. The
 // product with an absent vector is 0.
 type vectorStore interface {
+	// append copies v.
 	append(v []float32)
 	len() int
+	// at gives the i-th vector, nil or zeros for none; it is not to be changed.
+	at(i int) []float32
 	// dots fills dst, which has len elements, with the products with a unit
 	// vector. It returns ctx's error when that ends first; dst is then
 	// incomplete.
@@ -46,9 +50,17 @@ func (g *growing) append(v []float32) {
 		g.vectorStore, g.small = flat, nil
 	}
 	if g.len() < flatFrom {
+		v = slices.Clone(v)
 		g.small = append(g.small, v)
 	}
 	g.vectorStore.append(v)
+}
+
+func (g *growing) at(i int) []float32 {
+	if g.small != nil {
+		return g.small[i]
+	}
+	return g.vectorStore.at(i)
 }
 
 // A chromemStore holds vectors in a chromem-go collection in memory. Its
@@ -68,6 +80,14 @@ func newChromemStore() *chromemStore {
 }
 
 func (s *chromemStore) len() int { return s.n }
+
+func (s *chromemStore) at(i int) []float32 {
+	doc, err := s.collection.GetByID(context.Background(), strconv.Itoa(i))
+	if err != nil {
+		return nil // none was added
+	}
+	return doc.Embedding
+}
 
 func (s *chromemStore) append(v []float32) {
 	id := strconv.Itoa(s.n)
@@ -128,6 +148,11 @@ func (s *flatStore) append(v []float32) {
 		copy(s.blocks[len(s.blocks)-1][at:at+s.dims], v)
 	}
 	s.n++
+}
+
+func (s *flatStore) at(i int) []float32 {
+	row := i % flatBlock * s.dims
+	return s.blocks[i/flatBlock][row : row+s.dims]
 }
 
 func (s *flatStore) dots(ctx context.Context, query, dst []float32) error {
