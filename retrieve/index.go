@@ -311,7 +311,11 @@ func (x *Index) addAnalysed(list []analysed) error {
 		}
 		l := x.place(a.row)
 		l.add(a.words)
-		if x.meaning != nil && l == x.main {
+		switch {
+		case x.meaning == nil || l != x.main:
+		case x.busy():
+			x.meaning.skip(x.main.table)
+		default:
 			x.meaning.add(x.main.table)
 		}
 		x.pending = append(x.pending, a)

@@ -33,6 +33,8 @@ type meaning struct {
 	norms   []shifted
 	first   []int32   // by message: its first slice
 	steps   []float32 // by slice: what its vector was rounded to, 0 for none
+	// behind: messages were added without their vectors, for a refresh to make.
+	behind bool
 }
 
 // newMeaning gives nil for an embedder that is no token table.
@@ -60,8 +62,8 @@ func refreshPoint(seq uint64) uint64 {
 	}
 }
 
-// due reports whether a refresh point has passed.
-func (m *meaning) due(held uint64) bool { return refreshPoint(held) > m.since }
+// due reports whether a refresh point has passed, or vectors are missing.
+func (m *meaning) due(held uint64) bool { return m.behind || refreshPoint(held) > m.since }
 
 // reach is how far meaning is weighted as due.
 func (m *meaning) reach(held uint64) uint64 {
@@ -77,6 +79,15 @@ func (m *meaning) add(t *table) {
 	for i := len(m.norms); i < len(t.messages); i++ {
 		msg := t.messages[i]
 		m.addMessage(parts(t.tokens[msg.firstSlice:msg.firstSlice+msg.slices], m.sum))
+	}
+}
+
+// skip adds the table's newest messages without vectors: in a long import they
+// would be made anew with other weights before anyone asks.
+func (m *meaning) skip(t *table) {
+	for i := len(m.norms); i < len(t.messages); i++ {
+		m.addMessage(make([][]float32, t.messages[i].slices))
+		m.behind = true
 	}
 }
 
