@@ -73,6 +73,8 @@ type forms struct {
 	stop  bool
 	wider []string // other forms of the whole word
 	parts []string // pieces of an identifier
+	// accented is the one of wider that keeps its accents, if any.
+	accented string
 }
 
 func (f forms) emit(w word, emit func(Token)) {
@@ -108,7 +110,8 @@ func (w word) forms() forms {
 	folded := fold(lower)
 	f := forms{base: cut(stem(folded)), stop: isStopWord(lower)}
 	if folded != lower {
-		f.wider = append(f.wider, cut(lower))
+		f.accented = cut(lower)
+		f.wider = append(f.wider, f.accented)
 	}
 	if bare := strings.TrimLeft(folded, "0"); bare != folded && bare != "" && isDigits(bare) {
 		f.wider = append(f.wider, cut(bare))

@@ -20,6 +20,8 @@ const (
 // one term: a message's weight is that of its best form.
 type queryTerm struct {
 	forms []string
+	// accented is the form with its accents, if the word has any.
+	accented string
 	// parts are searched for when the memory knows none of the forms.
 	parts []string
 	// count is how often the query holds it.
@@ -90,7 +92,7 @@ func (q *parsedQuery) collect(stopWords bool) {
 			if !ok {
 				i = len(q.terms)
 				index[f.base] = i
-				q.terms = append(q.terms, queryTerm{forms: append([]string{f.base}, f.wider...), parts: f.parts})
+				q.terms = append(q.terms, queryTerm{forms: append([]string{f.base}, f.wider...), accented: f.accented, parts: f.parts})
 			}
 			q.terms[i].count++
 			q.terms[i].at = w.start

@@ -54,8 +54,25 @@ type scoredTerm struct {
 }
 
 type scoredForm struct {
+	term         string
 	idf          float64
 	older, newer []posting
+}
+
+// otherAccents is what a word is worth that differs from the query's in its
+// accents, where the memory knows the query's own: thé is not the.
+const otherAccents = .5
+
+func (t *scoredTerm) preferAccented() {
+	known := func(f scoredForm) bool { return f.term == t.accented }
+	if t.accented == "" || !slices.ContainsFunc(t.forms, known) {
+		return
+	}
+	for i := range t.forms {
+		if !known(t.forms[i]) {
+			t.forms[i].idf *= otherAccents
+		}
+	}
 }
 
 // resolve looks the terms of a query up among units.
@@ -67,6 +84,7 @@ func (l *lexicon) resolve(q parsedQuery, u units) []scoredTerm {
 			s.forms = l.resolveForms(t.parts, u)
 		}
 		s.seen = len(s.forms) > 0
+		s.preferAccented()
 		if !s.seen {
 			s.idf = idf(u.n, 0)
 		}
@@ -88,7 +106,7 @@ func (l *lexicon) resolveForms(forms []string, u units) []scoredForm {
 		older, newer := l.lists(form)
 		older, newer = before(older, end), before(newer, end)
 		if df := u.count(older) + u.count(newer); df > 0 {
-			list = append(list, scoredForm{idf(u.n, df), older, newer})
+			list = append(list, scoredForm{form, idf(u.n, df), older, newer})
 		}
 	}
 	return list

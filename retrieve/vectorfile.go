@@ -63,6 +63,9 @@ func (m *meaning) save(path, identity string) (err error) {
 		}
 	}
 	for i, step := range m.steps {
+		if step == 0 {
+			continue
+		}
 		for _, x := range m.vectors.at(i) {
 			b.WriteByte(byte(roundTo(x, step)))
 		}

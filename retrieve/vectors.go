@@ -26,8 +26,9 @@ type vectorStore interface {
 }
 
 // flatFrom is the size from which a flat matrix holds the vectors instead of
-// chromem-go: BenchmarkVectors has the flat scan ahead by a tenth of a
-// millisecond there, and by more with every further vector.
+// chromem-go. BenchmarkVectors has all of chromem-go's cosines at .3 ms for 256
+// vectors of 256 dimensions, the flat scan at .006; at 20,000 it is 26 against
+// .8. Below it the difference is nothing that anyone could notice.
 const flatFrom = 256
 
 // growing is chromem-go while small and a flat matrix from flatFrom on.
