@@ -58,7 +58,7 @@ type Index struct {
 	columns *columns
 
 	wake    chan struct{} // has room for one signal to Run
-	writing sync.Mutex    // held by Add and by what Run does to disk, one at a time
+	writing sync.Mutex    // held by what Run does to disk, and by Close
 
 	// mu guards everything below. Nothing is read from or written to disk
 	// under it.

@@ -60,7 +60,7 @@ func (x *Index) measureLevels(ctx context.Context, since uint64) (levels, error)
 // measureProbe scores one probe. The caller holds mu.
 func (x *Index) measureProbe(ctx context.Context, parsed parsedQuery, since uint64) *measure {
 	u := x.unitsUpTo(since)
-	m := &measure{units: u, words: scoreWords(x.main.resolve(parsed, u), u)}
+	m := &measure{units: u, words: x.main.score(ctx, parsed, u)}
 	if x.meaning == nil {
 		return m
 	}

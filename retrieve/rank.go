@@ -2,6 +2,7 @@ package retrieve
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 	"sync"
@@ -40,6 +41,8 @@ type wordScore struct {
 	// message or a neighbour holds; rareMass is that of the whole query.
 	near     []float32
 	rareMass float64
+	// late: time ended before the most frequent terms were scored.
+	late bool
 }
 
 // A scoredTerm is a query term with its postings.
@@ -169,14 +172,21 @@ func rarest(terms []scoredTerm, k int) []scoredTerm {
 	return kept
 }
 
-// scoreWords scores units.
-func scoreWords(terms []scoredTerm, u units) wordScore {
+// scoreWords scores units, the rarest terms first: when ctx ends, the rest,
+// which says least and costs most, is left out.
+func scoreWords(ctx context.Context, terms []scoredTerm, u units) wordScore {
 	s := wordScore{spread: make([]float32, u.n), coverage: make([]float32, u.n), near: make([]float32, u.n), terms: terms}
 	sp := newSpreader(u)
 	defer sp.release()
 	for _, t := range terms {
 		s.mass += float64(t.count) * t.idf
 		s.rareMass += t.idf * t.rarity
+	}
+	for i, t := range byRarity(terms) {
+		if i > 0 && ctx.Err() != nil {
+			s.late = true
+			break
+		}
 		sp.term(t)
 		sp.addTo(&s, t)
 	}
@@ -187,6 +197,13 @@ func scoreWords(terms []scoredTerm, u units) wordScore {
 		}
 	}
 	return s
+}
+
+// byRarity puts the rarest terms first, equals in the order of the query.
+func byRarity(terms []scoredTerm) []scoredTerm {
+	sorted := slices.Clone(terms)
+	slices.SortStableFunc(sorted, func(a, b scoredTerm) int { return cmp.Compare(b.idf, a.idf) })
+	return sorted
 }
 
 // A spreader spreads one term at a time over neighbours. Its arrays are as

@@ -20,8 +20,10 @@ const weakestCosine = .25
 
 // Recall ranks the messages of the memory by how much they bear on q. Words
 // are read first; meaning is left out, and named late, if ctx's deadline less a
-// reserve ends before it is there. An empty query finds nothing and is no
-// error. The error wraps ctx's error, ErrClosed, or that of the word index.
+// reserve ends before it is there; so are the most frequent words, in a memory
+// too large for the time. An answer that is ready is given even when the
+// deadline has just passed. An empty query finds nothing and is no error. The
+// error wraps ctx's error, ErrClosed, or that of the word index.
 func (x *Index) Recall(ctx context.Context, q Query) (Result, error) {
 	begin := time.Now()
 	parsed := parseQuery(q.Text, q.Now)
@@ -34,11 +36,10 @@ func (x *Index) Recall(ctx context.Context, q Query) (Result, error) {
 	defer x.mu.RUnlock() // load leaves it held
 	soft, cancel := shortened(ctx)
 	defer cancel()
-	r := x.rank(soft, q, parsed, begin)
 	if err := ctx.Err(); err != nil {
 		return Result{}, fmt.Errorf("recall: %w", err)
 	}
-	return r, nil
+	return x.rank(soft, q, parsed, begin), nil
 }
 
 func (x *Index) nothing() Result {
@@ -146,12 +147,15 @@ func (x *Index) rank(ctx context.Context, q Query, parsed parsedQuery, begin tim
 	var r Result
 	x.describe(&r)
 	cos, meaning := x.startMeaning(ctx, q, parsed)
-	words := x.main.score(parsed, x.main.table.messageUnits())
-	m := x.main.measure(parsed, words)
-	r.Sources = append(r.Sources, SourceOutcome{Source: Words, Outcome: x.wordsOutcome(), Took: time.Since(begin)})
+	if q.off(Words) {
+		parsed.terms = nil
+	}
+	words := x.main.score(ctx, parsed, x.main.table.messageUnits())
+	m := x.main.measure(ctx, parsed, words)
+	r.Sources = append(r.Sources, x.wordsOutcome(q, words.late || m.words.late, time.Since(begin)))
 	var ahead wordScore
 	if x.ahead != nil {
-		ahead = x.ahead.main.score(parsed, x.ahead.main.table.messageUnits())
+		ahead = x.ahead.main.score(ctx, parsed, x.ahead.main.table.messageUnits())
 		words.maximum = max(words.maximum, ahead.maximum)
 		ahead.maximum = words.maximum // one scale for both
 	}
@@ -173,21 +177,30 @@ func (x *Index) rank(ctx context.Context, q Query, parsed parsedQuery, begin tim
 	}
 	ranked := x.candidates(scores, vectors.messages, f, m, pass)
 	if q.wantsRest() {
-		ranked = append(ranked, x.restCandidates(parsed, words, scores, f)...)
+		ranked = append(ranked, x.restCandidates(ctx, parsed, words, scores, f)...)
 	}
 	if x.ahead != nil {
-		ranked = append(ranked, x.ahead.aheadCandidates(q, parsed, ahead, uint64(len(x.where)))...)
+		ranked = append(ranked, x.ahead.aheadCandidates(ctx, q, parsed, ahead, uint64(len(x.where)))...)
 	}
 	r.Passages = passages(ranked, q.Limit, slices.Contains(q.without(), partLater))
 	return r
 }
 
-func (x *Index) wordsOutcome() Outcome {
-	if x.rebuilding() {
-		return Rebuilding
+func (x *Index) wordsOutcome(q Query, late bool, took time.Duration) SourceOutcome {
+	o := SourceOutcome{Source: Words, Outcome: Used, Took: took}
+	switch {
+	case q.off(Words):
+		o.Outcome, o.Reason = Off, switchedOff
+	case x.rebuilding():
+		o.Outcome, o.Reason = Rebuilding, "the views are being made anew"
+	case late:
+		o.Outcome, o.Reason = Late, "the deadline came before the most frequent words"
 	}
-	return Used
+	return o
 }
+
+// switchedOff is the reason of a source that the request does without.
+const switchedOff = "switched off by the request"
 
 // without lists the parts a query leaves out, by name or with their source.
 func (q Query) without() []string {
@@ -196,8 +209,6 @@ func (q Query) without() []string {
 		switch s {
 		case Context:
 			list = append(list, contextParts...)
-		case Words:
-			list = append(list, partSpread, partCoverage, partAnswer)
 		}
 	}
 	return list
@@ -208,7 +219,7 @@ func (q Query) off(s Source) bool { return slices.Contains(q.WithoutSources, s) 
 func contextOutcome(q Query) SourceOutcome {
 	o := SourceOutcome{Source: Context, Outcome: Used}
 	if q.off(Context) {
-		o.Outcome, o.Reason = Off, "switched off by the request"
+		o.Outcome, o.Reason = Off, switchedOff
 	}
 	return o
 }
@@ -216,7 +227,7 @@ func contextOutcome(q Query) SourceOutcome {
 func expansionOutcome(q Query) SourceOutcome {
 	o := SourceOutcome{Source: Expansion, Outcome: Off, Reason: "no model"}
 	if q.off(Expansion) || q.Expansion == ExpandOff {
-		o.Reason = "switched off by the request"
+		o.Reason = switchedOff
 	}
 	return o
 }
@@ -234,7 +245,7 @@ func (x *Index) startMeaning(ctx context.Context, q Query, parsed parsedQuery) (
 	nothing := func() cosines { return cosines{} }
 	switch {
 	case q.off(Meaning):
-		run.outcome.Reason = "switched off by the request"
+		run.outcome.Reason = switchedOff
 		return run, nothing
 	case x.meaning == nil:
 		run.outcome.Reason = "no model"
@@ -311,13 +322,13 @@ func (x *Index) candidates(s *scorer, cos []float32, f filter, m *measure, b bar
 
 // restCandidates scores messages of the other kinds by words alone, against
 // the statistics of the default kinds.
-func (x *Index) restCandidates(parsed parsedQuery, main wordScore, s *scorer, f filter) []candidate {
+func (x *Index) restCandidates(ctx context.Context, parsed parsedQuery, main wordScore, s *scorer, f filter) []candidate {
 	u := x.rest.table.messageUnits()
 	rest := x.rest.resolve(parsed, u)
 	for i := range rest {
 		rest[i].rescale(main.terms)
 	}
-	words := scoreWords(rest, u)
+	words := scoreWords(ctx, rest, u)
 	maximum := max(words.maximum, main.maximum)
 	parts := func(m int32) []Part {
 		return []Part{
@@ -326,7 +337,7 @@ func (x *Index) restCandidates(parsed parsedQuery, main wordScore, s *scorer, f 
 			{partDate, s.cues.near(x.rest.table.messages[m].day), s.weights[6]},
 		}
 	}
-	from := &ranking{x.rest.table, parts, x.rest.measure(parsed, words).slice, nil}
+	from := &ranking{x.rest.table, parts, x.rest.measure(ctx, parsed, words).slice, nil}
 	var list []candidate
 	for i := range x.rest.table.messages {
 		m := int32(i)
@@ -360,13 +371,13 @@ func sumParts(parts []Part) float64 {
 
 // aheadCandidates ranks the newest messages during a rebuild, those the index
 // does not hold itself yet.
-func (x *Index) aheadCandidates(q Query, parsed parsedQuery, words wordScore, held uint64) []candidate {
-	m := x.main.measure(parsed, words)
+func (x *Index) aheadCandidates(ctx context.Context, q Query, parsed parsedQuery, words wordScore, held uint64) []candidate {
+	m := x.main.measure(ctx, parsed, words)
 	s := newScorer(x.main.table, words, nil, readCues(parsed, x.main.table), q.without())
 	f := x.newFilter(q)
 	list := x.candidates(s, nil, f, m, bar{})
 	if q.wantsRest() {
-		list = append(list, x.restCandidates(parsed, words, s, f)...)
+		list = append(list, x.restCandidates(ctx, parsed, words, s, f)...)
 	}
 	return slices.DeleteFunc(list, func(c candidate) bool { return c.seq() <= held })
 }
@@ -474,17 +485,17 @@ func (c candidate) passage() Passage {
 }
 
 // score looks a query up and scores units.
-func (l *lexicon) score(parsed parsedQuery, u units) wordScore {
-	return scoreWords(l.resolve(parsed, u), u)
+func (l *lexicon) score(ctx context.Context, parsed parsedQuery, u units) wordScore {
+	return scoreWords(ctx, l.resolve(parsed, u), u)
 }
 
 // measure scores the slices of a table; where every message has one, that is
 // done already.
-func (l *lexicon) measure(parsed parsedQuery, messages wordScore) *measure {
+func (l *lexicon) measure(ctx context.Context, parsed parsedQuery, messages wordScore) *measure {
 	u := l.table.sliceUnits()
 	if l.table.simple() {
 		messages.spread = slices.Clone(messages.spread) // the other is normalised later
 		return &measure{units: u, words: messages}
 	}
-	return &measure{units: u, words: l.score(parsed, u)}
+	return &measure{units: u, words: l.score(ctx, parsed, u)}
 }

@@ -3,10 +3,12 @@ package retrieve_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"recalld/retrieve"
 )
@@ -132,5 +134,41 @@ func TestRawStrings(t *testing.T) {
 		if got := recall(t, x, q); len(got) == 0 || got[0] != want {
 			t.Errorf("Recall(%q) = %v, want %d first", q, got, want)
 		}
+	}
+}
+
+// TestSourcesOff: a source that is switched off says so and has no part in the
+// answer.
+func TestSourcesOff(t *testing.T) {
+	x := open(t, retrieve.Options{}, docs("the gauge reports every fifteen minutes", "nothing of the kind")...)
+	for _, source := range []retrieve.Source{retrieve.Words, retrieve.Meaning, retrieve.Context, retrieve.Expansion} {
+		r, err := x.Recall(t.Context(), retrieve.Query{Text: "gauge reports", Relevance: retrieve.Always, WithoutSources: []retrieve.Source{source}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range r.Sources {
+			if o.Source == source && o.Outcome != retrieve.Off {
+				t.Errorf("%v switched off: outcome %v", source, o.Outcome)
+			}
+		}
+		if source == retrieve.Words && len(r.Passages) > 0 {
+			t.Errorf("without words and meaning %d passages", len(r.Passages))
+		}
+	}
+}
+
+// TestLateWords: when time ends, the rarest word has still been looked for.
+func TestLateWords(t *testing.T) {
+	x := open(t, retrieve.Options{}, docs("common words and a zugzwang", "common words", "common words again")...)
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Hour))
+	defer cancel()
+	r, err := x.Recall(ctx, retrieve.Query{Text: "common words zugzwang", Relevance: retrieve.Always})
+	if err != nil || len(r.Passages) == 0 || r.Passages[0].Seq != 1 {
+		t.Fatalf("passages %v, error %v; want message 1 first", r.Passages, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := x.Recall(ended, retrieve.Query{Text: "zugzwang"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled recall: %v, want context.Canceled", err)
 	}
 }

@@ -28,9 +28,9 @@ const numParts = 11
 // partWeights in the order in which parts are shown.
 var partWeights = []Part{
 	{Name: partSpread, Weight: 1},
-	{Name: partCoverage, Weight: .7},
+	{Name: partCoverage, Weight: .5},
 	{Name: partMeaning, Weight: .8},
-	{Name: partSession, Weight: .6},
+	{Name: partSession, Weight: .4},
 	{Name: partSpeaker, Weight: .7},
 	{Name: partAnswer, Weight: .4},
 	{Name: partDate, Weight: 1},
