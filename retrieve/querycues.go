@@ -53,7 +53,7 @@ func readCues(q parsedQuery, t *table) queryCues {
 	c := queryCues{single: q.words == 1, when: asksWhen(words), speakerID: none, dates: readDates(words), period: q.period, named: q.named}
 	var about []int32
 	for id, name := range t.speakers {
-		if t.personally[id] && slices.Contains(words, firstWord(name)) {
+		if t.personally[id] && isNamed(words, firstWord(name)) {
 			about = append(about, int32(id))
 		}
 	}
@@ -81,6 +81,14 @@ func (t *table) person() int32 {
 		}
 	}
 	return who
+}
+
+// isNamed reports whether a name stands among words, possessive or not.
+func isNamed(words []string, name string) bool {
+	return slices.ContainsFunc(words, func(word string) bool {
+		rest, ok := strings.CutPrefix(word, name)
+		return ok && (rest == "" || rest == "'s" || rest == "’s" || rest == "'" || rest == "’")
+	})
 }
 
 // firstWord is the name a speaker is called by. "user" is a role, not a name.
