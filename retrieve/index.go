@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -56,6 +58,8 @@ type Index struct {
 	folder  string
 	words   *wordIndex
 	columns *columns
+	// temporary views are removed by Close.
+	temporary bool
 
 	wake    chan struct{} // has room for one signal to Run
 	writing sync.Mutex    // held by what Run does to disk, and by Close
@@ -86,9 +90,26 @@ type pin struct {
 
 // Open opens the views in folder, or makes them. Views that are damaged, of
 // another format or analysis, or that a start died over are moved aside and
-// begun anew: the caller adds the documents again. The error is one of the
-// file system.
+// begun anew: the caller adds the documents again. Where nothing may be
+// written, views are made in a temporary folder for as long as the index is
+// open. The error is one of the file system.
 func Open(folder string, o Options) (*Index, error) {
+	x, err := open(folder, o)
+	if !errors.Is(err, syscall.EROFS) && !errors.Is(err, fs.ErrPermission) {
+		return x, err
+	}
+	folder, err = os.MkdirTemp("", "recalld-views-")
+	if err != nil {
+		return nil, fmt.Errorf("open index: %w", err)
+	}
+	if x, err = open(folder, o); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	x.temporary = true
+	return x, nil
+}
+
+func open(folder string, o Options) (*Index, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("open index: %w", err)
 	}
@@ -421,6 +442,9 @@ func (x *Index) Close() error {
 		errs = append(errs, p.reader.close())
 	}
 	errs = append(errs, x.words.close(), x.columns.close())
+	if x.temporary {
+		errs = append(errs, os.RemoveAll(x.folder))
+	}
 	return errors.Join(errs...)
 }
 
