@@ -68,7 +68,7 @@ func (a *adopted) record(ctx context.Context, tx *sql.Tx, id string) error {
 		return err
 	}
 	for _, session := range a.sessions {
-		if _, err := bindSession(ctx, tx, id, session); err != nil {
+		if _, err := bindSession(ctx, tx, id, session, true); err != nil {
 			return err
 		}
 	}

@@ -104,10 +104,17 @@ func (s *Store) Bind(ctx context.Context, b Binding) (id string, bound bool, err
 		return "", false, err
 	}
 	id = MemoryID(b.Key)
+	s.making.Lock()
+	defer s.making.Unlock()
+	if b.Session != "" && b.Session != NotesSession {
+		if _, err := s.unbound(ctx, id, []string{b.Session}); err != nil {
+			return "", false, fmt.Errorf("bind: %w", err)
+		}
+	}
 	if err := free(ctx, s.reads, id, b); err != nil { // before a folder is made for nothing
 		return "", false, fmt.Errorf("bind: %w", translate(catalogName, err))
 	}
-	if _, err := s.Ensure(ctx, b.Key); err != nil {
+	if err := s.makeMemory(ctx, b.Key, true); err != nil {
 		return "", false, fmt.Errorf("bind: %w", err)
 	}
 	if s.readOnly {
@@ -117,7 +124,7 @@ func (s *Store) Bind(ctx context.Context, b Binding) (id string, bound bool, err
 		if err := free(ctx, tx, id, b); err != nil {
 			return err
 		}
-		bound, err = bindSession(ctx, tx, id, b.Session)
+		bound, err = bindSession(ctx, tx, id, b.Session, true)
 		if err != nil {
 			return err
 		}
@@ -191,16 +198,20 @@ func (s *Store) nothingToWrite(ctx context.Context, id string, b Binding) error 
 	return nil
 }
 
-// bindSession reports whether it made a binding that was not there.
-func bindSession(ctx context.Context, tx *sql.Tx, id, session string) (bool, error) {
+// bindSession reports whether it made a binding that was not there. One that is
+// kept stays even if no turn ever rests on it.
+func bindSession(ctx context.Context, tx *sql.Tx, id, session string, kept bool) (bool, error) {
 	if session == "" || session == NotesSession {
 		return false, nil
 	}
-	result, err := tx.ExecContext(ctx, "INSERT INTO binding (session, memory) VALUES (?, ?) ON CONFLICT DO NOTHING", session, id)
+	result, err := tx.ExecContext(ctx, "INSERT INTO binding (session, memory, kept) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", session, id, kept)
 	if err != nil {
 		return false, err
 	}
 	n, err := result.RowsAffected()
+	if err == nil && n == 0 && kept {
+		_, err = tx.ExecContext(ctx, "UPDATE binding SET kept = 1 WHERE session = ? AND kept = 0", session)
+	}
 	return n == 1, err
 }
 
@@ -217,56 +228,6 @@ func giveNames(ctx context.Context, tx *sql.Tx, id string, b Binding) error {
 		if _, err := tx.ExecContext(ctx, "INSERT INTO alias (alias, memory) VALUES (?, ?) ON CONFLICT DO NOTHING", alias, id); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// BindSessions binds all sessions to the memory id, or none: the error wraps
-// ErrExists when one is bound elsewhere, ErrNotFound when there is no such
-// memory. The session "notes" is left out, every memory has its own. Bindings
-// that are there already cost a look-up and no write.
-func (s *Store) BindSessions(ctx context.Context, id string, sessions []string) error {
-	var unbound []string
-	for _, session := range sessions {
-		if session == NotesSession {
-			continue
-		}
-		got, err := s.SessionMemory(ctx, session)
-		switch {
-		case errors.Is(err, ErrNotFound):
-			unbound = append(unbound, session)
-		case err != nil:
-			return err
-		case got != id:
-			return fmt.Errorf("session %q belongs to another memory: %w", session, ErrExists)
-		}
-	}
-	known, err := s.exists(ctx, id)
-	if err != nil {
-		return err
-	}
-	if !known {
-		return fmt.Errorf("bind sessions to memory %q: %w", id, ErrNotFound)
-	}
-	if len(unbound) == 0 {
-		return nil
-	}
-	if s.readOnly {
-		return fmt.Errorf("bind sessions: %w", ErrReadOnly)
-	}
-	err = s.inTransaction(ctx, func(tx *sql.Tx) error {
-		for _, session := range unbound {
-			if err := free(ctx, tx, id, Binding{Session: session}); err != nil {
-				return err
-			}
-			if _, err := bindSession(ctx, tx, id, session); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("bind sessions: %w", err)
 	}
 	return nil
 }

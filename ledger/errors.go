@@ -78,6 +78,17 @@ func (e *FieldError) Error() string {
 // Unwrap returns ErrTooLarge when the limit is one of size, otherwise nil.
 func (e *FieldError) Unwrap() error { return e.kind }
 
+// A FullError says how much room the disk has left and how much must be. It
+// wraps ErrFull.
+type FullError struct{ Free, MinFree uint64 } // bytes
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("%v: %d bytes are left, %d must be", ErrFull, e.Free, e.MinFree)
+}
+
+// Unwrap returns ErrFull.
+func (e *FullError) Unwrap() error { return ErrFull }
+
 // translate gives an error of SQLite met in file the meaning a caller can act
 // on, keeping the original for errors.As. Errors of other origin pass through.
 func translate(file string, err error) error {

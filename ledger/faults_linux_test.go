@@ -213,7 +213,7 @@ func readOnlyStore(root string, turns int) error {
 	_, appendErr := m.Append(ctx, []ledger.Turn{crashTurn(turns + 1)})
 	_, ensureErr := s.Ensure(ctx, ledger.MemoryKey{Agent: "new"})
 	_, _, bindErr := s.Bind(ctx, ledger.Binding{Session: "new", Key: key})
-	sessionErr := s.BindSessions(ctx, m.ID(), []string{"new"})
+	_, sessionErr := s.Reserve(ctx, m.ID(), ledger.MemoryKey{}, []string{"new"})
 	for _, err := range []error{appendErr, ensureErr, bindErr, sessionErr} {
 		if !errors.Is(err, ledger.ErrReadOnly) {
 			return fmt.Errorf("error %w, want ErrReadOnly", err)

@@ -208,7 +208,7 @@ func (m *Memory) checkRoom() error {
 		return fmt.Errorf("look for room on the disk: %w", err)
 	}
 	if room < m.minFree {
-		return fmt.Errorf("%w: %d bytes are left, %d must be", ErrFull, room, m.minFree)
+		return &FullError{Free: room, MinFree: m.minFree}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -72,11 +73,11 @@ func compile(expression string) (Pattern, error) {
 	}
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
-		return Pattern{}, &FieldError{Field: "query", What: "is no regular expression: " + err.Error()}
+		return Pattern{}, &FieldError{Field: "query", What: faultOf(err)}
 	}
 	program, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
-		return Pattern{}, &FieldError{Field: "query", What: "is no regular expression: " + err.Error()}
+		return Pattern{}, &FieldError{Field: "query", What: faultOf(err)}
 	}
 	if n := len(program.Inst); n > maxInstructions {
 		return Pattern{}, &FieldError{
@@ -85,9 +86,19 @@ func compile(expression string) (Pattern, error) {
 	}
 	re, err := regexp.Compile(expression)
 	if err != nil {
-		return Pattern{}, &FieldError{Field: "query", What: "is no regular expression: " + err.Error()}
+		return Pattern{}, &FieldError{Field: "query", What: faultOf(err)}
 	}
 	return Pattern{re: re, instructions: len(program.Inst)}, nil
+}
+
+// faultOf says what is wrong with an expression without repeating any of it: a
+// person's search is as private as what it looks for.
+func faultOf(err error) string {
+	const what = "is no regular expression"
+	if e := (*syntax.Error)(nil); errors.As(err, &e) {
+		return what + ": " + e.Code.String()
+	}
+	return what
 }
 
 func tooLong(limit, got int) error {

@@ -21,7 +21,9 @@ const (
 // and their rows change, so they are read apart (fillSessions).
 const (
 	selectMessages = "SELECT " + messageColumns + fromMessages
-	messageColumns = `m.seq, m.id, m.turn, m.ordinal, m.kind, m.speaker, m.time, m.zone, m.content, m.seal, m.text, t.session, t.id`
+	messageColumns = messageHead + ", m.text" + messagePlace
+	messageHead    = "m.seq, m.id, m.turn, m.ordinal, m.kind, m.speaker, m.time, m.zone, m.content, m.seal"
+	messagePlace   = ", t.session, t.id"
 	fromMessages   = " FROM message m LEFT JOIN turn t ON t.seq = m.turn "
 )
 
@@ -313,6 +315,61 @@ func (m *Memory) Message(ctx context.Context, id string) (Record, error) {
 		return Record{}, fmt.Errorf("read message %q: %w", id, m.translate(err))
 	}
 	return records[0], nil
+}
+
+// Sequences returns the numbers of messages by id, without their texts. Ids that
+// are not known are left out, and so are messages that are damaged.
+func (m *Memory) Sequences(ctx context.Context, ids []string) (map[string]uint64, error) {
+	asked := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		asked[id] = true
+	}
+	numbers := map[string]uint64{}
+	err := m.eachRow(ctx, len(ids), "m.id", jsonList(ids), func(f *found) {
+		if asked[f.id] {
+			numbers[f.id] = uint64(f.seq)
+		}
+	})
+	return numbers, err
+}
+
+// IDs returns the ids of messages by number, without their texts. Numbers that
+// were not given out yet are left out, and so are messages that are damaged.
+func (m *Memory) IDs(ctx context.Context, seqs []uint64) (map[uint64]string, error) {
+	ids := map[uint64]string{}
+	err := m.eachRow(ctx, len(seqs), "m.seq", jsonList(seqs), func(f *found) { ids[uint64(f.seq)] = f.id })
+	return ids, err
+}
+
+// eachRow calls f for the messages whose column has one of n values. Their rows
+// are checked; their texts, which the seal covers by hash, are not read.
+func (m *Memory) eachRow(ctx context.Context, n int, column, values string, f func(*found)) error {
+	if err := m.enter(); err != nil {
+		return err
+	}
+	defer m.calls.Done()
+	if n == 0 {
+		return nil
+	}
+	rows, err := m.reads.QueryContext(ctx, "SELECT "+messageHead+", x''"+messagePlace+fromMessages+
+		"WHERE "+column+" IN (SELECT value FROM json_each(?))", values)
+	if err != nil {
+		return fmt.Errorf("look up messages: %w", m.translate(err))
+	}
+	defer rows.Close()
+	row := newFound()
+	for rows.Next() {
+		if err := row.scan(rows); err != nil {
+			return fmt.Errorf("look up messages: %w", m.translate(err))
+		}
+		if judge(nil, &row.cells, row.rowSeal, row.seal()) == "" {
+			f(row)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("look up messages: %w", m.translate(err))
+	}
+	return nil
 }
 
 // MessagesBySeq returns the messages with these numbers, in this order. The

@@ -113,6 +113,10 @@ CREATE TABLE binding (
 	memory  TEXT NOT NULL REFERENCES memory (id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX binding_memory ON binding (memory);
+`, `
+-- 0: an Append made the row, and it stands only while turns rest on it.
+ALTER TABLE memory ADD COLUMN kept INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE binding ADD COLUMN kept INTEGER NOT NULL DEFAULT 1;
 `}
 
 // schemaVersion returns how many migrations a file has seen.

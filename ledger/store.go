@@ -34,9 +34,11 @@ type Store struct {
 	writes *sql.DB // nil when readOnly
 	reads  *sql.DB
 
-	// making is held while a memory's folder is made, so that two callers do
-	// not fill the same file.
-	making sync.Mutex
+	// making is held while memories and bindings are made or taken away, so that
+	// two callers do not fill the same file and none loses what it rests on. It
+	// guards pending.
+	making  sync.Mutex
+	pending pending
 }
 
 // OpenStore opens the store in the folder root, which it makes if need be, and
@@ -61,7 +63,10 @@ func OpenStore(root string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &Store{root: root, now: o.Now, minFree: o.MinFreeBytes, readOnly: readOnly, lock: lock}
+	s := &Store{
+		root: root, now: o.Now, minFree: o.MinFreeBytes, readOnly: readOnly, lock: lock,
+		pending: pending{memories: map[string]int{}, sessions: map[string]*pendingSession{}},
+	}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -177,27 +182,40 @@ func (s *Store) Ensure(ctx context.Context, k MemoryKey) (string, error) {
 	if err := checkKey(k); err != nil {
 		return "", err
 	}
-	id := MemoryID(k)
-	known, err := s.exists(ctx, id)
-	if err != nil || known {
-		return id, err
-	}
-	if s.readOnly {
-		return "", fmt.Errorf("make memory: %w", ErrReadOnly)
-	}
 	s.making.Lock()
 	defer s.making.Unlock()
+	return MemoryID(k), s.makeMemory(ctx, k, true)
+}
+
+// makeMemory makes the memory of k unless it is there. One that is kept stays
+// even without turns. The caller holds making.
+func (s *Store) makeMemory(ctx context.Context, k MemoryKey, kept bool) error {
+	id := MemoryID(k)
+	known, err := s.exists(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case known && (s.readOnly || !kept):
+		return nil
+	case known:
+		if _, err := s.writes.ExecContext(ctx, "UPDATE memory SET kept = 1 WHERE id = ? AND kept = 0", id); err != nil {
+			return fmt.Errorf("keep memory %s: %w", id, translate(catalogName, err))
+		}
+		return nil
+	case s.readOnly:
+		return fmt.Errorf("make memory: %w", ErrReadOnly)
+	}
 	// The folder comes first: a catalog never names what is not there, and a
 	// folder left by a crash is taken up again.
 	created := stampNow(s.now())
 	if err := makeLedger(ctx, s.Folder(id), k, created); err != nil {
-		return "", fmt.Errorf("make memory %s: %w", id, translate(ledgerPath(id), err))
+		return fmt.Errorf("make memory %s: %w", id, translate(ledgerPath(id), err))
 	}
-	const insert = "INSERT INTO memory (id, agent, project, name, created) VALUES (?, ?, ?, '', ?) ON CONFLICT DO NOTHING"
-	if _, err := s.writes.ExecContext(ctx, insert, id, k.Agent, k.Project, created.micros); err != nil {
-		return "", fmt.Errorf("record memory %s: %w", id, translate(catalogName, err))
+	const insert = "INSERT INTO memory (id, agent, project, name, created, kept) VALUES (?, ?, ?, '', ?, ?) ON CONFLICT DO NOTHING"
+	if _, err := s.writes.ExecContext(ctx, insert, id, k.Agent, k.Project, created.micros, kept); err != nil {
+		return fmt.Errorf("record memory %s: %w", id, translate(catalogName, err))
 	}
-	return id, nil
+	return nil
 }
 
 // ledgerPath names a memory's file in errors, relative to the root.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -104,44 +103,6 @@ func TestStoreBindRefuses(t *testing.T) {
 	if list, err := s.List(t.Context()); err != nil || len(list) > 0 {
 		t.Errorf("List = %+v, %v, want none", list, err)
 	}
-}
-
-func TestStoreBindSessions(t *testing.T) {
-	s := openStore(t, t.TempDir(), ledger.Options{})
-	ctx := t.Context()
-	a, err := s.Ensure(ctx, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := s.Ensure(ctx, ledger.MemoryKey{Agent: "b"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.BindSessions(ctx, a, []string{"s1", "s2", ledger.NotesSession, "s1"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.BindSessions(ctx, b, []string{"new", "s2"}); !errors.Is(err, ledger.ErrExists) {
-		t.Errorf("error %v, want ErrExists", err)
-	}
-	if _, err := s.SessionMemory(ctx, "new"); !errors.Is(err, ledger.ErrNotFound) {
-		t.Errorf("a session was bound although another could not be: %v", err)
-	}
-	if err := s.BindSessions(ctx, strings.Repeat("0", 64), []string{"s9"}); !errors.Is(err, ledger.ErrNotFound) {
-		t.Errorf("error %v, want ErrNotFound", err)
-	}
-	// Of many that bind a session at once, all to one memory or the other, one wins.
-	var all sync.WaitGroup
-	for i := range 20 {
-		all.Go(func() {
-			id := []string{a, b}[i%2]
-			err := s.BindSessions(ctx, id, []string{"race"})
-			got, _ := s.SessionMemory(ctx, "race")
-			if (err == nil) != (got == id) || err != nil && !errors.Is(err, ledger.ErrExists) {
-				t.Errorf("bound to %s, asked for %s, error %v", got, id, err)
-			}
-		})
-	}
-	all.Wait()
 }
 
 // TestStoreKeys makes memories of hostile keys. None may leave the store, none

@@ -95,7 +95,7 @@ func (v *storeVerification) folders(ctx context.Context) error {
 		return err
 	}
 	for _, e := range entries {
-		if !known[e.Name()] {
+		if !known[e.Name()] && !v.s.isLeftover(ctx, e.Name()) {
 			v.found(memoriesName+"/"+e.Name(), "", 0, "is not in the catalog")
 		}
 	}

@@ -55,6 +55,9 @@ func (h *admin) Status(ctx context.Context, req *recalldv1.StatusRequest) (*reca
 		if err != nil {
 			return nil, err
 		}
+		if only == "" && isUnlisted(info, row.GetTurns(), row.GetDamage()) {
+			continue
+		}
 		resp.Memories = append(resp.Memories, row)
 	}
 	return resp, nil
@@ -96,7 +99,7 @@ func describe(ctx context.Context, m *memory, row *recalldv1.MemoryStatus) error
 		return err
 	}
 	row.Reach.Sequence = head
-	lastErr, _ := m.trouble()
+	lastErr := m.lastError()
 	if index := m.presentIndex(); index != nil {
 		reach := index.Reach()
 		row.Open = true
@@ -122,13 +125,25 @@ func (h *admin) Stop(context.Context, *recalldv1.StopRequest) (*recalldv1.StopRe
 }
 
 // Rebuild makes the views of a memory anew from its ledger. Recalls go on
-// meanwhile and say how far the views reach; if the client leaves, so does the
-// work.
+// meanwhile and say how far the views reach. If the client leaves, the work goes
+// on without telling anybody. Rebuilds of one memory come one after the other.
 func (h *admin) Rebuild(req *recalldv1.RebuildRequest, stream recalldv1.AdminService_RebuildServer) error {
 	ctx := stream.Context()
 	id, err := h.resolve(ctx, req.GetMemory())
 	if err != nil {
 		return err
+	}
+	m, release, err := h.open.acquire(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer release()
+	// One that waits for another of its memory takes no place from the others.
+	select {
+	case m.rebuilding <- struct{}{}:
+		defer func() { <-m.rebuilding }()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	select {
 	case h.rebuilds <- struct{}{}:
@@ -136,11 +151,6 @@ func (h *admin) Rebuild(req *recalldv1.RebuildRequest, stream recalldv1.AdminSer
 	default:
 		return tooLarge("rebuilds", "are too many at once", maxRebuilds, maxRebuilds+1)
 	}
-	m, release, err := h.open.acquire(ctx, id)
-	if err != nil {
-		return err
-	}
-	defer release()
 	total, err := m.ledger.Head(ctx)
 	if err != nil {
 		return err

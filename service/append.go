@@ -15,9 +15,9 @@ import (
 //
 // Blocks that recalld itself rendered are stripped from messages of the person,
 // where a harness leaves them (StripFrame); every other byte is stored as it
-// came. Everything that can be checked is checked before the first write, so a
-// request that is refused leaves no empty memory behind. Sessions are bound to
-// the memory just before their turns are stored.
+// came. Sessions are bound to the memory just before their turns are stored; a
+// request that is refused, or holds only copies of what is known, leaves no
+// binding and no empty memory behind.
 func (h *memories) Append(ctx context.Context, req *recalldv1.AppendRequest) (*recalldv1.AppendResponse, error) {
 	turns, err := newTurns(req.GetTurns())
 	if err != nil {
@@ -28,14 +28,28 @@ func (h *memories) Append(ctx context.Context, req *recalldv1.AppendRequest) (*r
 			h.frame.strip(&turns[i].Messages[j])
 		}
 	}
-	id, err := h.ensure(ctx, req.GetMemory())
+	id, key, err := h.target(ctx, req.GetMemory())
 	if err != nil {
 		return nil, err
 	}
-	if err := h.store.BindSessions(ctx, id, sessionsOf(turns)); err != nil {
+	reserved, err := h.store.Reserve(ctx, id, key, sessionsOf(turns))
+	if errors.Is(err, ledger.ErrNotFound) {
+		return nil, errUnknown("memory")
+	}
+	if err != nil {
 		return nil, err
 	}
-	m, release, err := h.open.acquire(ctx, id)
+	var results []ledger.AppendResult
+	defer func() { h.settle(ctx, reserved, results) }()
+	if results, err = h.keep(ctx, id, turns); err != nil {
+		return nil, err
+	}
+	return appended(id, results), nil
+}
+
+// keep stores turns in the memory id.
+func (s *Server) keep(ctx context.Context, id string, turns []ledger.Turn) ([]ledger.AppendResult, error) {
+	m, release, err := s.open.acquire(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -45,10 +59,29 @@ func (h *memories) Append(ctx context.Context, req *recalldv1.AppendRequest) (*r
 	}
 	results, err := m.ledger.Append(ctx, turns)
 	m.kickFeeder() // after an error of the disk, too, something may be stored
-	if err != nil {
-		return nil, err
+	return results, err
+}
+
+// settle takes away what was made for an Append and has no turn: bindings of
+// sessions, and the memory. It is done even if the client has left.
+func (s *Server) settle(ctx context.Context, reserved *ledger.Reservation, results []ledger.AppendResult) {
+	lasting := context.WithoutCancel(ctx)
+	var stored []string
+	for _, r := range results {
+		if r.Seq > 0 {
+			stored = append(stored, r.Session)
+		}
 	}
-	return appended(id, results), nil
+	if err := reserved.Release(lasting, stored); err != nil {
+		s.log.Error("release memory", "memory", reserved.Memory(), "cause", err.Error())
+	}
+	if len(stored) > 0 {
+		return
+	}
+	counts, damage, err := s.counts(lasting, reserved.Memory())
+	if err == nil && damage == "" && counts.Turns == 0 {
+		s.open.discard(ctx, reserved.Memory())
+	}
 }
 
 // awaitRoom waits while the views lag so far behind that the next messages
@@ -63,7 +96,7 @@ func (m *memory) awaitRoom(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, stuck := m.trouble(); stuck || head <= maxTail || index.Reach().Rebuilding {
+	if m.isStuck() || head <= maxTail || index.Reach().Rebuilding {
 		return nil
 	}
 	if err := index.WaitHeld(ctx, head-maxTail); !errors.Is(err, retrieve.ErrClosed) {

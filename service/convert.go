@@ -38,13 +38,18 @@ func spokenAt(t time.Time, zone string) *recalldv1.SpokenTime {
 	return &recalldv1.SpokenTime{At: stampOf(t), Zone: name(zone)}
 }
 
-// checkStamp returns the time of a field, the zero time if it is not set.
+// checkStamp returns the time of a field, the zero time if it is not set. The
+// first instant of the year 1 is what programs have for "no time" and cannot be
+// told from it here, so it is refused instead of being taken for nothing.
 func checkStamp(field string, t *timestamppb.Timestamp) (time.Time, error) {
 	if t == nil {
 		return time.Time{}, nil
 	}
 	if err := t.CheckValid(); err != nil {
 		return time.Time{}, invalid(field, "is no time between the years 1 and 9999", nil, nil)
+	}
+	if t.AsTime().IsZero() {
+		return time.Time{}, invalid(field, "is the first instant of the year 1, which means no time: leave the field out", nil, nil)
 	}
 	return t.AsTime(), nil
 }

@@ -112,6 +112,9 @@ func codeOf(err error) (codes.Code, string) {
 	if f := (*ledger.FieldError)(nil); errors.As(err, &f) && !errors.Is(err, ledger.ErrTooLarge) {
 		return codes.InvalidArgument, f.Error()
 	}
+	if f := (*ledger.FullError)(nil); errors.As(err, &f) {
+		return codes.ResourceExhausted, fmt.Sprintf("the disk is full: %d bytes are free, at least %d must be", f.Free, f.MinFree)
+	}
 	for _, s := range sentinels {
 		if errors.Is(err, s.is) {
 			if s.message == "" {

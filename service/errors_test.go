@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -109,6 +110,10 @@ func TestErrorTable(t *testing.T) {
 		{"search limit 51", searching(func(q *recalldv1.SearchRequest) { q.Limit = 51 }), invalid, []string{"limit", "51"}},
 		{"history limit 201", paging(&recalldv1.HistoryRequest{Memory: ref, Limit: 201}), invalid, []string{"limit", "1 to 200", "201"}},
 		{"a time out of range", recalling(func(q *recalldv1.RecallRequest) { q.After = &timestamppb.Timestamp{Nanos: -1} }), invalid, []string{"after"}},
+		{"the time that means none", recalling(func(q *recalldv1.RecallRequest) { q.Before = timestamppb.New(time.Time{}) }), invalid, []string{"before", "leave the field out"}},
+		{"the time that means none, of a message", appending(ref, func(n *recalldv1.NewTurn) {
+			n.Messages[0].Time = &recalldv1.SpokenTime{At: timestamppb.New(time.Time{})}
+		}), invalid, []string{"turns[0].messages[0].time.at", "leave the field out"}},
 		{"a zone that is none", recalling(func(q *recalldv1.RecallRequest) { q.Now = &recalldv1.SpokenTime{Zone: "Middle/Earth"} }), invalid, []string{"now.zone", "Middle/Earth"}},
 		{"the zone Local", recalling(func(q *recalldv1.RecallRequest) { q.Now = &recalldv1.SpokenTime{Zone: "Local"} }), invalid, []string{"now.zone"}},
 		{"no turns", func() error {
@@ -208,6 +213,7 @@ func TestMapError(t *testing.T) {
 		{"paused", ledger.ErrPaused, codes.FailedPrecondition, "paused"},
 		{"newer", fmt.Errorf("open x: %w", ledger.ErrNewer), codes.FailedPrecondition, "newer version"},
 		{"full disk", fmt.Errorf("append: %w", ledger.ErrFull), codes.ResourceExhausted, "disk is full"},
+		{"nearly full disk", fmt.Errorf("append: %w", &ledger.FullError{Free: 12, MinFree: 345}), codes.ResourceExhausted, "the disk is full: 12 bytes are free, at least 345 must be"},
 		{"damage", fmt.Errorf("read: %w", &ledger.DamageError{File: "f.db", Table: "message", Row: 7, What: "torn"}), codes.DataLoss, "f.db, table message, row 7"},
 		{"field", &ledger.FieldError{Field: "f", What: "is wrong", Limit: 3, Value: 4}, codes.InvalidArgument, "f: is wrong, limit 3, got 4"},
 		{"closed", ledger.ErrClosed, codes.Unavailable, "stopping"},

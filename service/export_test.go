@@ -73,3 +73,41 @@ func Choose(text string, passageBytes int, slices ...[2]int) [][2]int {
 	}
 	return ranges
 }
+
+// Places bound how many recalls rank at once.
+type Places = places
+
+// Enter takes a place.
+func (p places) Enter(ctx context.Context) (leave func(), err error) { return p.enter(ctx) }
+
+// Divide divides what is left of a deadline.
+var Divide = divide
+
+// RecallDirectly is Recall without the wire between.
+func (s *Server) RecallDirectly(ctx context.Context, req *recalldv1.RecallRequest) (*recalldv1.RecallResponse, error) {
+	resp, err := (&recaller{Server: s}).Recall(ctx, req)
+	return resp, mapError(err)
+}
+
+// TakePlaces takes all places in which recalls rank until leave is called.
+func (s *Server) TakePlaces() (leave func()) {
+	for range cap(s.places) {
+		s.places <- struct{}{}
+	}
+	return func() {
+		for range cap(s.places) {
+			<-s.places
+		}
+	}
+}
+
+// LastError is what Status says after carrying went as told, for each step the
+// error or nil when it went on, and after damage was met.
+func LastError(damage error, steps ...error) error {
+	m := newMemory(nil, "")
+	m.noteDamage(damage)
+	for _, err := range steps {
+		m.note(err, err != nil)
+	}
+	return m.lastError()
+}

@@ -117,7 +117,7 @@ func (m *memory) documents(records []ledger.Record) []retrieve.Document {
 	for i := range records {
 		r := &records[i]
 		if r.Damage != nil {
-			m.note(r.Damage, false)
+			m.noteDamage(r.Damage)
 			docs[i] = retrieve.Document{Seq: r.Seq, Kind: retrieve.Mark}
 			continue
 		}

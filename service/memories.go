@@ -35,7 +35,8 @@ func (h *memories) Bind(ctx context.Context, req *recalldv1.BindRequest) (*recal
 	return &recalldv1.BindResponse{MemoryId: id, Bound: bound}, nil
 }
 
-// List tells which memories there are. One that cannot be opened is in the list
+// List tells which memories there are, but for those without turns that nobody
+// gave a name. One that cannot be opened is in the list
 // and says why.
 func (h *memories) List(ctx context.Context, req *recalldv1.ListRequest) (*recalldv1.ListResponse, error) {
 	if err := checkName("agent", req.GetAgent(), false); err != nil {
@@ -53,6 +54,9 @@ func (h *memories) List(ctx context.Context, req *recalldv1.ListRequest) (*recal
 		counts, damage, err := h.counts(ctx, info.ID)
 		if err != nil {
 			return nil, err
+		}
+		if isUnlisted(info, counts.Turns, damage) {
+			continue
 		}
 		row := &recalldv1.MemorySummary{
 			Id:          info.ID,
@@ -93,6 +97,12 @@ func (s *Server) counts(ctx context.Context, id string) (counts ledger.Counts, d
 	return ledger.Counts{}, damageOf(err), nil
 }
 
+// isUnlisted reports whether a memory is left out where all are told of: nothing
+// was ever kept in it and nobody gave it a name.
+func isUnlisted(info ledger.MemoryInfo, turns uint64, damage string) bool {
+	return turns == 0 && damage == "" && info.Name == "" && len(info.Aliases) == 0
+}
+
 // damageOf says why a memory cannot be opened. An error that has no name in the
 // contract is told in its own words: whoever may ask for it owns the store.
 func damageOf(err error) string {
@@ -122,7 +132,8 @@ func diskBytes(folder string) uint64 {
 // maxPageSize is what the contract allows a page of history on the wire.
 const maxPageSize = 2_000_000
 
-// History pages backwards through turns.
+// History pages backwards through turns. A session that is bound to the memory
+// and has no turns yet has an empty page.
 func (h *memories) History(ctx context.Context, req *recalldv1.HistoryRequest) (*recalldv1.HistoryResponse, error) {
 	limit, err := inRange("limit", req.GetLimit(), defaultPageTurns, 1, maxPageTurns)
 	if err != nil {
@@ -144,9 +155,17 @@ func (h *memories) History(ctx context.Context, req *recalldv1.HistoryRequest) (
 		return nil, err
 	}
 	defer release()
+	if req.GetSessionId() != "" {
+		if err := h.checkSession(ctx, id, "session_id", req.GetSessionId()); err != nil {
+			return nil, err
+		}
+	}
 	turns, next, err := m.ledger.History(ctx, ledger.HistoryQuery{
 		Session: req.GetSessionId(), Before: req.GetBefore(), Limit: limit, Kinds: kinds, MaxBytes: maxPageBytes,
 	})
+	if errors.Is(err, ledger.ErrNotFound) {
+		return new(recalldv1.HistoryResponse), nil // bound, and nothing said in it yet
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ type memory struct {
 	used    uint64 // when it was last used, in uses of any memory
 	brief   bool   // is closed once nobody uses it
 	retired bool   // gets no more users
+	drop    bool   // is removed once it is closed, if nothing rests on it
 
 	opened  chan struct{} // closed once the two below are set
 	openErr error
@@ -34,10 +36,13 @@ type memory struct {
 	want   func()
 	kick   chan struct{} // room for one: the ledger has more for the views
 	anew   chan *rebuild
+	// rebuilding is a semaphore of one: whoever asks for a rebuild holds it.
+	rebuilding chan struct{}
 
 	mu      sync.Mutex // guards the following
 	views   *views     // the present ones
-	lastErr error      // of carrying the ledger to the views
+	lastErr error      // of carrying the ledger to the views, until that goes on
+	damage  error      // of a message that was carried, until the views are made anew
 	stuck   bool       // carrying has failed and is tried again later
 }
 
@@ -53,14 +58,15 @@ type rebuild struct{ made chan *views }
 
 func newMemory(r *registry, id string) *memory {
 	m := &memory{
-		registry: r,
-		id:       id,
-		opened:   make(chan struct{}),
-		leave:    make(chan struct{}),
-		wanted:   make(chan struct{}),
-		kick:     make(chan struct{}, 1),
-		anew:     make(chan *rebuild),
-		views:    newViews(),
+		registry:   r,
+		id:         id,
+		opened:     make(chan struct{}),
+		leave:      make(chan struct{}),
+		wanted:     make(chan struct{}),
+		kick:       make(chan struct{}, 1),
+		anew:       make(chan *rebuild),
+		rebuilding: make(chan struct{}, 1),
+		views:      newViews(),
 	}
 	m.want = sync.OnceFunc(func() { close(m.wanted) })
 	return m
@@ -102,6 +108,7 @@ func (m *memory) live(ctx context.Context) {
 	if err := opened.Close(); err != nil {
 		r.log.Error("close memory", "memory", m.id, "cause", err.Error())
 	}
+	r.dropClosed(m)
 }
 
 // keepViews keeps views open, from when they are first wanted until ctx is
@@ -139,6 +146,7 @@ func (m *memory) keepOnce(ctx context.Context, made chan<- *views) (*rebuild, er
 	v := m.fresh()
 	if made != nil {
 		made <- v
+		m.noteDamage(nil)
 		if err := os.RemoveAll(m.folder()); err != nil {
 			return nil, m.failViews(v, fmt.Errorf("remove views: %w", err))
 		}
@@ -273,20 +281,32 @@ func (m *memory) presentIndex() *retrieve.Index {
 	return v.index
 }
 
-// note keeps what became of carrying the ledger to the views.
+// note keeps what became of carrying the ledger to the views: nil once it goes
+// on again.
 func (m *memory) note(err error, stuck bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.stuck = stuck
-	if err != nil {
-		m.lastErr = err
-	}
+	m.lastErr, m.stuck = err, stuck
 }
 
-// trouble returns the last error of carrying the ledger to the views, and
-// whether that is at a halt.
-func (m *memory) trouble() (lastErr error, stuck bool) {
+// noteDamage keeps the damage of a message that was met on the way.
+func (m *memory) noteDamage(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.lastErr, m.stuck
+	m.damage = err
+}
+
+// isStuck reports whether carrying the ledger to the views is at a halt.
+func (m *memory) isStuck() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.stuck
+}
+
+// lastError returns what is wrong with carrying the ledger to the views or with
+// what was carried, if anything is.
+func (m *memory) lastError() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return cmp.Or(m.lastErr, m.damage)
 }

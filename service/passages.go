@@ -21,13 +21,18 @@ type shown struct {
 }
 
 // fill puts passages into an answer: it loads their texts with one call of the
-// ledger, cuts what is shown of each, drops what is shown twice, fits what is
-// left into the budget and frames it.
+// ledger, cuts what is shown of each, drops what is shown twice, keeps as many
+// of the best as were asked for, fits these into the budget and frames them.
+// What the answer calls omitted is what the budget had no room for.
 func (s *Server) fill(ctx context.Context, m *ledger.Memory, q *question, r retrieve.Result, resp *recalldv1.RecallResponse) error {
 	if len(r.Passages) == 0 {
 		return nil
 	}
 	records, err := loadRecords(ctx, m, r.Passages)
+	if err != nil {
+		return err
+	}
+	neighbours, err := neighbourIDs(ctx, m, r.Passages)
 	if err != nil {
 		return err
 	}
@@ -40,7 +45,10 @@ func (s *Server) fill(ctx context.Context, m *ledger.Memory, q *question, r retr
 	passages := make([]*recalldv1.Passage, 0, len(list))
 	texts := map[string]bool{}
 	for i := range list {
-		p := list[i].passageOf(q.passageBytes, records)
+		if len(passages) == q.query.Limit {
+			break
+		}
+		p := list[i].passageOf(q.passageBytes, neighbours)
 		if text := strings.TrimSpace(p.GetText()); text != "" && !texts[text] {
 			texts[text] = true
 			passages = append(passages, p)
@@ -50,15 +58,11 @@ func (s *Server) fill(ctx context.Context, m *ledger.Memory, q *question, r retr
 	return nil
 }
 
-// loadRecords reads the messages of passages and their neighbours, by number.
+// loadRecords reads the messages of passages, by number.
 func loadRecords(ctx context.Context, m *ledger.Memory, passages []retrieve.Passage) (map[uint64]*ledger.Record, error) {
 	var seqs []uint64
 	for _, p := range passages {
-		for _, seq := range []uint64{p.Seq, p.Previous, p.Next} {
-			if seq != 0 {
-				seqs = append(seqs, seq)
-			}
-		}
+		seqs = append(seqs, p.Seq)
 	}
 	slices.Sort(seqs)
 	records, err := m.MessagesBySeq(ctx, slices.Compact(seqs))
@@ -70,6 +74,24 @@ func loadRecords(ctx context.Context, m *ledger.Memory, passages []retrieve.Pass
 		bySeq[records[i].Seq] = &records[i]
 	}
 	return bySeq, nil
+}
+
+// neighbourIDs returns the ids of the messages around passages, by number. One
+// that is damaged has none.
+func neighbourIDs(ctx context.Context, m *ledger.Memory, passages []retrieve.Passage) (map[uint64]string, error) {
+	var seqs []uint64
+	for _, p := range passages {
+		for _, seq := range []uint64{p.Previous, p.Next} {
+			if seq != 0 {
+				seqs = append(seqs, seq)
+			}
+		}
+	}
+	ids, err := m.IDs(ctx, seqs)
+	if err != nil {
+		return nil, fmt.Errorf("load neighbours: %w", err)
+	}
+	return ids, nil
 }
 
 // choose says what is shown of each passage, best first. Of passages of one
@@ -121,7 +143,7 @@ func absorbed(list []shown, s *shown, passageBytes int) bool {
 }
 
 // passageOf is a passage as it leaves.
-func (s *shown) passageOf(passageBytes int, records map[uint64]*ledger.Record) *recalldv1.Passage {
+func (s *shown) passageOf(passageBytes int, neighbours map[uint64]string) *recalldv1.Passage {
 	text, end, exact := s.left.cut(s.shown.Start, s.shown.End, passageBytes)
 	r := s.record
 	return &recalldv1.Passage{
@@ -135,21 +157,13 @@ func (s *shown) passageOf(passageBytes int, records map[uint64]*ledger.Record) *
 		Range:             &recalldv1.ByteRange{Start: uint64(s.shown.Start), End: uint64(end)},
 		Text:              text,
 		Exact:             exact,
-		PreviousMessageId: idOf(records, s.passage.Previous),
-		NextMessageId:     idOf(records, s.passage.Next),
+		PreviousMessageId: name(neighbours[s.passage.Previous]),
+		NextMessageId:     name(neighbours[s.passage.Next]),
 		Score:             s.passage.Score,
 		Parts:             partsOf(s.passage.Parts),
 		ExpansionParts:    partsOf(s.passage.ExpansionParts),
 		Sequence:          r.Seq,
 	}
-}
-
-// idOf is the id of a neighbour, empty if there is none or it is damaged.
-func idOf(records map[uint64]*ledger.Record, seq uint64) string {
-	if r, ok := records[seq]; ok {
-		return name(r.ID)
-	}
-	return ""
 }
 
 // fit puts as many passages into the answer, best first, as the rendered block

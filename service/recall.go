@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"recalld/ledger"
@@ -56,7 +58,7 @@ func (h *recaller) Recall(ctx context.Context, req *recalldv1.RecallRequest) (*r
 	if q.query.Exclude, err = sequences(ctx, m.ledger, q.exclude); err != nil {
 		return nil, err
 	}
-	result, err := m.rank(ctx, q.query, head)
+	result, err := m.rank(ctx, h.places, q, head)
 	if err != nil {
 		return nil, err
 	}
@@ -72,12 +74,19 @@ func (h *recaller) Recall(ctx context.Context, req *recalldv1.RecallRequest) (*r
 	return resp, nil
 }
 
+// sparePassages are asked for beyond the limit, in the place of those whose
+// shown text repeats another's.
+const sparePassages = 10
+
 // rank asks the views of m, once they hold the message numbered head or as far
-// as they are. Views that are replaced meanwhile are no error.
-func (m *memory) rank(ctx context.Context, q retrieve.Query, head uint64) (retrieve.Result, error) {
+// as they are, and once there is a place. Views that are replaced meanwhile are
+// no error.
+func (m *memory) rank(ctx context.Context, places places, of *question, head uint64) (retrieve.Result, error) {
 	catchUp, ranking := divide(ctx, time.Now())
 	ctx, cancel := withDeadline(ctx, ranking)
 	defer cancel()
+	q := of.query
+	q.Limit += sparePassages
 	for {
 		v, err := m.ranks(ctx)
 		if err != nil {
@@ -85,7 +94,7 @@ func (m *memory) rank(ctx context.Context, q retrieve.Query, head uint64) (retri
 		}
 		var result retrieve.Result
 		if err = m.awaitHeld(ctx, catchUp, v.index, head); err == nil {
-			result, err = v.index.Recall(ctx, q)
+			result, err = recallIn(ctx, places, v.index, q)
 		}
 		if errors.Is(err, retrieve.ErrClosed) && ctx.Err() == nil && m.presentIndex() != v.index {
 			continue
@@ -97,9 +106,22 @@ func (m *memory) rank(ctx context.Context, q retrieve.Query, head uint64) (retri
 	}
 }
 
-// lastReserve is the most that is kept back from the deadline to load and frame
-// what was ranked; of a short deadline it is a tenth.
-const lastReserve = 10 * time.Millisecond
+// recallIn ranks once there is a place for it.
+func recallIn(ctx context.Context, places places, index *retrieve.Index, q retrieve.Query) (retrieve.Result, error) {
+	leave, err := places.enter(ctx)
+	if err != nil {
+		return retrieve.Result{}, err
+	}
+	defer leave()
+	return index.Recall(ctx, q)
+}
+
+// The smaller of lastReserve and a part in lastShare of the time left is kept
+// back from the deadline to load, frame and send what was ranked.
+const (
+	lastReserve = 20 * time.Millisecond
+	lastShare   = 5
+)
 
 // divide divides what is left of the deadline: half of it may be spent waiting
 // for the views to catch up, and all but a reserve until the ranking is there.
@@ -110,7 +132,7 @@ func divide(ctx context.Context, now time.Time) (catchUp, ranking time.Time) {
 		return time.Time{}, time.Time{}
 	}
 	left := deadline.Sub(now)
-	return now.Add(left / 2), deadline.Add(-min(lastReserve, left/10))
+	return now.Add(left / 2), deadline.Add(-min(lastReserve, left/lastShare))
 }
 
 // withDeadline is context.WithDeadline, but for the zero time.
@@ -125,7 +147,7 @@ func withDeadline(ctx context.Context, t time.Time) (context.Context, context.Ca
 // the time given. It does not wait for views that have far to go or are in
 // trouble: their answer says how far they reach.
 func (m *memory) awaitHeld(ctx context.Context, until time.Time, index *retrieve.Index, head uint64) error {
-	if _, stuck := m.trouble(); stuck {
+	if m.isStuck() {
 		return nil
 	}
 	// The feeder learns of a long way before it sets out, we may ask before it.
@@ -199,16 +221,12 @@ func partsOf(parts []retrieve.Part) []*recalldv1.Part {
 // sequences returns the numbers of messages by id. Ids that are not known are
 // left out: what is in a live context need not have been appended yet.
 func sequences(ctx context.Context, m *ledger.Memory, ids []string) ([]uint64, error) {
-	var seqs []uint64
-	for _, id := range ids {
-		record, err := m.Message(ctx, id)
-		switch {
-		case errors.Is(err, ledger.ErrNotFound):
-		case err != nil:
-			return nil, err
-		default:
-			seqs = append(seqs, record.Seq)
-		}
+	if len(ids) == 0 {
+		return nil, nil
 	}
-	return seqs, nil
+	numbers, err := m.Sequences(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Values(numbers)), nil
 }

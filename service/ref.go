@@ -75,21 +75,19 @@ func (s *Server) resolve(ctx context.Context, ref *recalldv1.MemoryRef) (string,
 	return id, nil
 }
 
-// ensure is resolve for Append: it makes the memory of a key that is new.
-func (s *Server) ensure(ctx context.Context, ref *recalldv1.MemoryRef) (string, error) {
-	if err := checkRef(ref); err != nil {
-		return "", err
+// target is resolve for Append: the memory of a key may be new. It makes none;
+// the key is what to make it of, the zero key if it must be there.
+func (s *Server) target(ctx context.Context, ref *recalldv1.MemoryRef) (id string, key ledger.MemoryKey, err error) {
+	id, err = s.resolve(ctx, ref)
+	if ref.GetAgent() == "" {
+		return id, ledger.MemoryKey{}, err
 	}
-	id, err := s.resolve(ctx, ref)
+	key = keyOf(ref)
 	var e *fieldError
-	if !errors.As(err, &e) || e.code != codes.NotFound || ref.GetAgent() == "" {
-		return id, err
+	if errors.As(err, &e) && e.code == codes.NotFound && (ref.GetId() == "" || ref.GetId() == ledger.MemoryID(key)) {
+		return ledger.MemoryID(key), key, nil
 	}
-	key := keyOf(ref)
-	if ref.GetId() != "" && ref.GetId() != ledger.MemoryID(key) {
-		return "", err
-	}
-	return s.store.Ensure(ctx, key)
+	return id, key, err
 }
 
 func keyOf(ref *recalldv1.MemoryRef) ledger.MemoryKey {
@@ -107,16 +105,21 @@ func (s *Server) checkSessions(ctx context.Context, id, field string, sessions [
 		if err := checkName(at, session, true); err != nil {
 			return err
 		}
-		if session == ledger.NotesSession {
-			continue
-		}
-		owner, err := s.store.SessionMemory(ctx, session)
-		if errors.Is(err, ledger.ErrNotFound) || err == nil && owner != id {
-			return errUnknown(at)
-		}
-		if err != nil {
+		if err := s.checkSession(ctx, id, at, session); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// checkSession is checkSessions for one, whose name is checked.
+func (s *Server) checkSession(ctx context.Context, id, field, session string) error {
+	if session == ledger.NotesSession {
+		return nil
+	}
+	owner, err := s.store.SessionMemory(ctx, session)
+	if errors.Is(err, ledger.ErrNotFound) || err == nil && owner != id {
+		return errUnknown(field)
+	}
+	return err
 }

@@ -223,6 +223,60 @@ func (r *registry) remove(m *memory) {
 	r.signal()
 }
 
+// discard closes the memory id once nobody uses it and lets the store drop it
+// if nothing rests on it. It waits for that, at most until ctx is done. What
+// is left when the server stops does no harm.
+func (r *registry) discard(ctx context.Context, id string) {
+	r.mu.Lock()
+	m, known := r.memories[id]
+	switch {
+	case r.stopping:
+		r.mu.Unlock()
+		return
+	case !known:
+		// This entry lets nobody open the memory meanwhile.
+		m = newMemory(r, id)
+		m.brief, m.retired, m.drop = true, true, true
+		r.memories[id] = m
+	default:
+		m.drop = true
+		m.retire()
+	}
+	r.mu.Unlock()
+	if !known {
+		r.dropClosed(m)
+		r.remove(m)
+		return
+	}
+	for {
+		r.mu.Lock()
+		gone, wait := r.memories[id] != m, r.changed
+		r.mu.Unlock()
+		if gone {
+			return
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// dropClosed lets the store drop the memory of m, which is closed, if that was
+// asked for.
+func (r *registry) dropClosed(m *memory) {
+	r.mu.Lock()
+	drop := m.drop
+	r.mu.Unlock()
+	if !drop {
+		return
+	}
+	if _, err := r.store.Drop(context.Background(), m.id); err != nil {
+		r.log.Error("drop memory", "memory", m.id, "cause", err.Error())
+	}
+}
+
 // signal wakes all who wait for a change. The caller holds mu.
 func (r *registry) signal() {
 	close(r.changed)

@@ -94,6 +94,7 @@ type Server struct {
 	open    *registry
 	// rebuilds bounds how many memories are made anew at once on request.
 	rebuilds chan struct{}
+	places   places
 
 	mu      sync.Mutex // guards the following
 	running int        // calls under way
@@ -125,6 +126,7 @@ func New(store *ledger.Store, o Options) *Server {
 		frame:    framer{secret: store.Secret()},
 		open:     newRegistry(store, views, o.OpenMemories, o.Log),
 		rebuilds: make(chan struct{}, maxRebuilds),
+		places:   newPlaces(),
 		last:     now,
 	}
 }
