@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -76,6 +78,38 @@ func fingerprint(path string) (string, error) {
 		return "", fmt.Errorf("read %s: %w", path, err)
 	}
 	return info.ModTime().UTC().Format(buildTime) + "-" + hex.EncodeToString(h.Sum(nil)[:6]), nil
+}
+
+// recordBuild leaves the id of the running server's build beside its socket,
+// so that a client need not ask for it; without the record it does. Only the
+// holder of the store's lock calls it; forgetBuild undoes it.
+func recordBuild(root, build string) error {
+	if err := writePrivate(buildPath(root), []byte(build+"\n")); err != nil {
+		// That of a server which died must not be taken for this one's.
+		return errors.Join(fmt.Errorf("record the build: %w", err), forgetBuild(root))
+	}
+	return nil
+}
+
+func forgetBuild(root string) error {
+	if err := os.Remove(buildPath(root)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forget the build: %w", err)
+	}
+	return nil
+}
+
+// maxBuildBytes bounds what is read of the record.
+const maxBuildBytes = 256
+
+// readBuild reads what recordBuild wrote.
+func readBuild(root string) (string, error) {
+	f, err := os.Open(buildPath(root))
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxBuildBytes))
+	return strings.TrimSuffix(string(b), "\n"), err
 }
 
 // isNewer reports whether build a is another and later one than b. The time

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -101,13 +102,14 @@ func knock(ctx context.Context, socket string) error {
 	if socket == "" {
 		return errNoServer
 	}
-	// A connection to whoever listens in a folder that others can write to
-	// would hand them the token.
-	err := checkPrivate(filepath.Dir(socket))
-	if errors.Is(err, fs.ErrNotExist) {
+	// Before the rights are looked at: where nobody listens, the start of a
+	// server makes the folder private or says why not.
+	if _, err := os.Lstat(socket); errors.Is(err, fs.ErrNotExist) {
 		return errNoServer
 	}
-	if err != nil {
+	// A connection to whoever listens in a folder that others can write to
+	// would hand them the token.
+	if err := checkPrivate(filepath.Dir(socket)); err != nil {
 		return fmt.Errorf("look for the server: %w", err)
 	}
 	conn, err := dialSocket(ctx, socket)
@@ -175,6 +177,9 @@ func checkHealth(ctx context.Context, root string, dial dialer) error {
 // replaceOlder ends a server of an older build and starts one of this build.
 func (a *app) replaceOlder(ctx context.Context, c *client) (*client, error) {
 	mine := buildID()
+	if recorded, err := readBuild(a.root); err == nil && !isNewer(mine, recorded) {
+		return c, nil // as nearly always; Status costs more, the more memories there are
+	}
 	limited, cancel := context.WithTimeout(ctx, healthPatience)
 	defer cancel()
 	running, err := c.admin.Status(limited, &recalldv1.StatusRequest{})

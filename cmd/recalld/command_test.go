@@ -16,7 +16,8 @@ func TestMainJob(t *testing.T) {
 	p.run(of("import", file)...).want(t, exitDone).
 		says(t, "shop.jsonl: 2 sessions, 3 turns, 6 messages stored, 0 duplicates")
 	p.run(of("import", file)...).want(t, exitDone).
-		says(t, "shop.jsonl: 2 sessions, 3 turns, 0 messages stored, 6 duplicates")
+		says(t, "shop.jsonl: 2 sessions, 3 turns, 0 messages stored, 6 duplicates\n",
+			"  2 sessions and 3 turns held only messages that were stored already\n")
 
 	t.Run("recall", func(t *testing.T) {
 		r := p.run(of("recall", "which", "cache", "was", "dropped")...).want(t, exitDone)
@@ -88,6 +89,22 @@ func TestMainJob(t *testing.T) {
 		again := p.run(of("search", "--json", "--limit", "1", "--cursor", o["cursor"].(string), "re")...).want(t, exitDone).object(t)
 		if a, b := o["hits"].([]any)[0].(map[string]any)["messageId"], again["hits"].([]any)[0].(map[string]any)["messageId"]; a == b {
 			t.Errorf("the cursor gives message %v again", a)
+		}
+	})
+	t.Run("search for what was meant as an expression", func(t *testing.T) {
+		for query, hint := range map[string]bool{"/cache/g": true, "/cache/ii": true, "/cache/i": false, "/usr/bin": false, "cache/g": false} {
+			r := p.run(of("search", query)...).want(t, exitDone)
+			if got := strings.Contains(r.err, "as a phrase"); got != hint || !hint && r.err != "" {
+				t.Errorf("search %q: stderr %q, want a hint: %v", query, r.err, hint)
+			}
+		}
+	})
+	t.Run("no limit is the default", func(t *testing.T) {
+		for _, args := range [][]string{{"recall", "cache dropped"}, {"history"}, {"search", "cache"}} {
+			usual, zero := p.run(of(args...)...).want(t, exitDone), p.run(of(append(args, "--limit", "0")...)...).want(t, exitDone)
+			if usual.out != zero.out {
+				t.Errorf("%q: with --limit 0\n%s\nwithout\n%s", args, zero.out, usual.out)
+			}
 		}
 	})
 	t.Run("history", func(t *testing.T) {
@@ -171,6 +188,12 @@ func TestImportFaults(t *testing.T) {
 	p.run(of("import", p.write("changed.jsonl", changed))...).want(t, exitFailed).
 		says(t, "turn t1 of session s1", "0 messages stored, 4 duplicates, 1 skipped")
 	p.run(of("show", "--raw", "m1")...).want(t, exitDone).says(t, "stale prices")
+	// One session has a turn that is new, the other brings nothing.
+	more := strings.NewReplacer(`"t2"`, `"t4"`, `"m3"`, `"m7"`, `"m4"`, `"m8"`).Replace(shop)
+	o = p.run(of("import", "--json", p.write("more.jsonl", more))...).want(t, exitDone).object(t)
+	if o["stored"] != 2.0 || o["copiedTurns"] != 2.0 || o["copiedSessions"] != 1.0 {
+		t.Errorf("import of a history with one new turn gives %v", o)
+	}
 
 	huge := fmt.Sprintf(`{"session_id":"s3","turn_id":"t9","messages":[{"id":"m9","kind":"user","speaker":"a","text":%q}]}`, strings.Repeat("x", 16<<20+1))
 	p.run(of("import", p.write("huge.jsonl", huge+"\n"+lines[0]))...).want(t, exitFailed).

@@ -51,7 +51,8 @@ and asks it your question or three of its own. It runs in this process and in a
 temporary folder, which it removes; with --root it keeps the store there.`,
 		Example: `  recalld demo
   recalld demo "what did we say about the webhook"
-  recalld demo --root /tmp/pegel && recalld recall --root /tmp/pegel --agent demo --project pegel retries`,
+  recalld demo --root /tmp/pegel
+  recalld recall --root /tmp/pegel --agent demo --project pegel retries`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			questions := demoQuestions
 			if len(args) > 0 {

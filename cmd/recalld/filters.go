@@ -9,6 +9,9 @@ import (
 	recalldv1 "recalld/proto/recalld/v1"
 )
 
+// kindNames are the names of the kinds.
+var kindNames = []string{"user", "reply", "trace", "work", "note", "mark"}
+
 // parseKinds reads kinds by their names in the contract.
 func parseKinds(names []string) ([]recalldv1.Kind, error) {
 	var kinds []recalldv1.Kind

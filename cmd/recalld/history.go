@@ -24,7 +24,7 @@ func (a *app) historyCommand() *cobra.Command {
 		Long: `History prints the newest turns of a memory or of one session, oldest of them
 first, and the flag that gives the page before.`,
 		Example: `  recalld history --limit 5
-  recalld history --session 00ef13bd-99a1-4001-a829-09985a069ab2 --kind user,reply
+  recalld history --session s10 --kind user,reply
   recalld history --json --before 1200`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.history(cmd.Context(), o) },
@@ -32,8 +32,9 @@ first, and the flag that gives the page before.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.session, "session", "", "only turns of this session, by its id (default all, in the order they came in)")
 	flags.Uint64Var(&o.before, "before", 0, "only turns before this turn number (default the newest)")
-	flags.Uint32Var(&o.limit, "limit", 0, "turns, 1 to 200 (default 50)")
+	flags.Uint32Var(&o.limit, "limit", 0, "turns, 1 to 200; 0 for the default (50)")
 	flags.StringSliceVar(&o.kinds, "kind", nil, "only messages of these kinds: user, reply, trace, work, note, mark (default all)")
+	completes(cmd, "kind", listOf(kindNames...))
 	return cmd
 }
 

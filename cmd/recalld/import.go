@@ -48,6 +48,7 @@ number, and the rest is stored; the exit status is then 1.`,
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "", "format of the files: turns, entire, specstory (default: recognised)")
+	completes(cmd, "format", oneOf("turns", "entire", "specstory"))
 	return cmd
 }
 
@@ -60,6 +61,9 @@ type imported struct {
 	Stored     int    `json:"stored"`
 	Duplicates int    `json:"duplicates"`
 	Forgotten  int    `json:"forgotten"`
+	// CopiedSessions and CopiedTurns hold only messages that were stored already.
+	CopiedSessions int `json:"copiedSessions"`
+	CopiedTurns    int `json:"copiedTurns"`
 	// Skipped are lines that could not be read and turns that were refused.
 	Skipped  int      `json:"skipped"`
 	Problems []string `json:"problems,omitempty"`
@@ -72,6 +76,8 @@ func (i *imported) add(o imported) {
 	i.Stored += o.Stored
 	i.Duplicates += o.Duplicates
 	i.Forgotten += o.Forgotten
+	i.CopiedSessions += o.CopiedSessions
+	i.CopiedTurns += o.CopiedTurns
 	i.Skipped += o.Skipped
 }
 
@@ -106,6 +112,9 @@ func (a *app) importFiles(ctx context.Context, files []string, o harness.Options
 		all.add(one)
 		if !a.json {
 			fmt.Fprintln(a.out, one.line()) // its bar is gone by now
+			if copied := one.copied(); copied != "" {
+				fmt.Fprintln(a.out, "  "+copied)
+			}
 		}
 		if err != nil {
 			failures = append(failures, err)
@@ -151,6 +160,21 @@ func (i *imported) line() string {
 		parts = append(parts, number(i.Skipped)+" skipped")
 	}
 	return printable(i.File) + ": " + strings.Join(parts, ", ")
+}
+
+// copied says how much of a file brought nothing new; empty if all did.
+func (i *imported) copied() string {
+	var parts []string
+	if i.CopiedSessions > 0 {
+		parts = append(parts, count(i.CopiedSessions, "session", "sessions"))
+	}
+	if i.CopiedTurns > 0 {
+		parts = append(parts, count(i.CopiedTurns, "turn", "turns"))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, " and ") + " held only messages that were stored already"
 }
 
 // importFile imports one file. What was stored before an error stays stored.

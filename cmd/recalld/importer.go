@@ -40,14 +40,14 @@ type importer struct {
 	refused int // in a row
 
 	result   *imported
-	sessions map[string]bool
+	sessions map[string]int // of the file, to how many turns are not known to be copies
 	tell     func(problem string)
 }
 
 // begin starts the account of a file.
 func (im *importer) begin(result *imported, tell func(problem string)) {
 	im.result, im.tell = result, tell
-	im.sessions = make(map[string]bool)
+	im.sessions = make(map[string]int)
 	im.batch, im.bytes, im.refused = nil, 0, 0
 }
 
@@ -74,10 +74,13 @@ func (im *importer) add(ctx context.Context, turn *recalldv1.NewTurn) error {
 	}
 	im.batch = append(im.batch, turn)
 	im.bytes += n
-	if !im.sessions[turn.GetSessionId()] {
-		im.sessions[turn.GetSessionId()] = true
+	switch left, known := im.sessions[turn.GetSessionId()]; {
+	case !known:
 		im.result.Sessions++
+	case left == 0:
+		im.result.CopiedSessions--
 	}
+	im.sessions[turn.GetSessionId()]++
 	im.result.Turns++
 	im.result.Messages += len(turn.GetMessages())
 	return nil
@@ -141,9 +144,22 @@ func (im *importer) note(r *recalldv1.AppendResponse) {
 	im.result.Duplicates += int(r.GetDuplicates())
 	im.result.Forgotten += int(r.GetForgotten())
 	for _, turn := range r.GetTurns() {
+		copied := len(turn.GetMessages()) > 0
 		for _, m := range turn.GetMessages() {
 			im.sequence = max(im.sequence, m.GetSequence())
+			copied = copied && m.GetOutcome() == recalldv1.AppendOutcome_APPEND_OUTCOME_DUPLICATE
 		}
+		if copied {
+			im.noteCopy(turn.GetSessionId())
+		}
+	}
+}
+
+// noteCopy keeps account of a turn that was stored already.
+func (im *importer) noteCopy(session string) {
+	im.result.CopiedTurns++
+	if im.sessions[session]--; im.sessions[session] == 0 {
+		im.result.CopiedSessions++
 	}
 }
 

@@ -14,6 +14,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -34,11 +35,16 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	// A second signal ends the program at once.
 	context.AfterFunc(ctx, stop)
 
-	a := &app{in: in, out: out, err: errs}
+	checked := &checkedWriter{w: out}
+	a := &app{in: in, out: checked, err: errs}
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
+	root.SetOut(checked)
 	root.SetErr(errs)
-	return a.report(root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
+	if err == nil && checked.err != nil {
+		err = fmt.Errorf("print: %w", checked.err)
+	}
+	return a.report(err)
 }

@@ -25,6 +25,23 @@ const defaultWidth = 80
 // minWidth keeps a narrow terminal from breaking every word.
 const minWidth = 30
 
+// A checkedWriter remembers that something could not be written. Text is made of
+// many small prints; that one of them failed is told once, at the end.
+type checkedWriter struct {
+	w   io.Writer
+	err error // the first
+}
+
+// Write writes nothing more after an error.
+func (c *checkedWriter) Write(p []byte) (int, error) {
+	if c.err != nil {
+		return 0, c.err
+	}
+	n, err := c.w.Write(p)
+	c.err = err
+	return n, err
+}
+
 // A page is where output for people goes.
 type page struct {
 	w        io.Writer
@@ -37,7 +54,11 @@ type page struct {
 // NO_COLOR is set (no-color.org) or the terminal is dumb.
 func (a *app) page() page {
 	p := page{w: a.out, width: defaultWidth}
-	f, ok := a.out.(*os.File)
+	out := a.out
+	if c, ok := out.(*checkedWriter); ok {
+		out = c.w
+	}
+	f, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return p
 	}
@@ -59,6 +80,7 @@ func (p page) style(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
+// printf prints. Its error is kept by the checkedWriter that it prints to.
 func (p page) printf(format string, args ...any) { fmt.Fprintf(p.w, format, args...) }
 
 // paragraph prints text, wrapped to the width behind an indent of spaces, with
@@ -107,7 +129,12 @@ func (a *app) printJSON(m proto.Message) error {
 		return fmt.Errorf("print: %w", err)
 	}
 	line.WriteByte('\n')
-	if _, err := a.out.Write(line.Bytes()); err != nil {
+	return a.print(line.Bytes())
+}
+
+// print prints bytes as they are.
+func (a *app) print(b []byte) error {
+	if _, err := a.out.Write(b); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 	return nil

@@ -17,6 +17,7 @@ const (
 	pointerName = "socket"
 	tokenName   = "token"
 	logName     = "recalld.log"
+	buildName   = "build"
 )
 
 // Names of the ledger's that tell whether there is a store, and who has it.
@@ -29,8 +30,47 @@ const (
 // has room for 104 bytes with the final zero, Linux for 108.
 const maxSocketPath = 103
 
-func logPath(root string) string   { return filepath.Join(root, logName) }
-func tokenPath(root string) string { return filepath.Join(root, tokenName) }
+func logPath(root string) string   { return filepath.Join(runFolder(root), logName) }
+func tokenPath(root string) string { return filepath.Join(runFolder(root), tokenName) }
+func buildPath(root string) string { return filepath.Join(runFolder(root), buildName) }
+
+// runFolder is where the server of a store keeps what it needs to run: in the
+// store, or in a folder for this store when that cannot be written to. Then
+// server and clients must have the same XDG_RUNTIME_DIR or temporary folder,
+// as there is no place for a pointer.
+func runFolder(root string) string {
+	if isWritable(root) {
+		return root
+	}
+	return sideFolder(root, os.Getenv)
+}
+
+// ensureRunFolder makes the folder that runFolder names when it is not the
+// store's.
+func ensureRunFolder(root string) error {
+	folder := runFolder(root)
+	if folder == root {
+		return nil
+	}
+	return makeSideFolder(folder)
+}
+
+// sideFolder names a folder for what of a store cannot be in the store.
+func sideFolder(root string, getenv func(string) string) string {
+	base := getenv("XDG_RUNTIME_DIR")
+	if !filepath.IsAbs(base) {
+		base = os.TempDir()
+	}
+	sum := sha256.Sum256([]byte(root))
+	return filepath.Join(base, "recalld-"+hex.EncodeToString(sum[:8]))
+}
+
+func makeSideFolder(folder string) error {
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make folder for the socket: %w", err)
+	}
+	return checkPrivate(folder)
+}
 
 // storeRoot gives the absolute path of the store: the flag, else RECALLD_ROOT,
 // else recalld in the user's folder for data.
@@ -62,9 +102,13 @@ func storeRoot(flag string, getenv func(string) string) (string, error) {
 // socketOf gives the path under which the server of a store listens, as its
 // clients find it: in the store, or, when that path would be too long for the
 // system, where the pointer in the store says. The environment of server and
-// client may differ, so nothing of it is used here. It is empty when the path
-// is too long and there is no pointer, which means that no server runs.
+// client may differ, so nothing of it is used here, except for a store that
+// cannot be written to. It is empty when the path is too long and there is no
+// pointer, which means that no server runs.
 func socketOf(root string) (string, error) {
+	if folder := runFolder(root); folder != root {
+		return filepath.Join(folder, socketName), nil
+	}
 	if path := filepath.Join(root, socketName); len(path) <= maxSocketPath {
 		return path, nil
 	}
@@ -81,25 +125,21 @@ func socketOf(root string) (string, error) {
 // placeSocket decides where the server of a store listens and leaves a pointer
 // if that is not in the store. Only the holder of the store's lock calls it.
 func placeSocket(root string, getenv func(string) string) (string, error) {
+	writable := isWritable(root)
 	path := filepath.Join(root, socketName)
-	if len(path) <= maxSocketPath {
+	if writable && len(path) <= maxSocketPath {
 		return path, nil
 	}
-	base := getenv("XDG_RUNTIME_DIR")
-	if !filepath.IsAbs(base) {
-		base = os.TempDir()
-	}
-	sum := sha256.Sum256([]byte(root))
-	folder := filepath.Join(base, "recalld-"+hex.EncodeToString(sum[:8]))
-	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("make folder for the socket: %w", err)
-	}
-	if err := checkPrivate(folder); err != nil {
+	folder := sideFolder(root, getenv)
+	if err := makeSideFolder(folder); err != nil {
 		return "", err
 	}
 	path = filepath.Join(folder, socketName)
 	if len(path) > maxSocketPath {
 		return "", fmt.Errorf("%s is too long for a socket; set XDG_RUNTIME_DIR or TMPDIR to a shorter folder", path)
+	}
+	if !writable {
+		return path, nil
 	}
 	if err := writePrivate(filepath.Join(root, pointerName), []byte(path+"\n")); err != nil {
 		return "", fmt.Errorf("write where the server listens: %w", err)

@@ -17,6 +17,8 @@ const (
 	personPassageBytes = 700
 	// recallPatience lets a memory be opened first.
 	recallPatience = 10 * time.Second
+	// minTimeout is the least in which there can be something of an answer.
+	minTimeout = 50 * time.Millisecond
 )
 
 // recallOptions are the flags of recall.
@@ -46,7 +48,7 @@ when nothing is relevant, which --gated shows.`,
 		Args: atLeastOne("a question"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			query := strings.Join(args, " ")
-			request, err := o.request(query, a.json || o.block, cmd.Flags().Changed)
+			request, err := o.request(query, a.json || o.block)
 			if err != nil {
 				return err
 			}
@@ -54,9 +56,9 @@ when nothing is relevant, which --gated shows.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.Uint32Var(&o.limit, "limit", 0, fmt.Sprintf("passages, 1 to 50 (default %d; with --json or --block 20)", personPassages))
-	flags.Uint32Var(&o.passageBytes, "passage-bytes", 0, fmt.Sprintf("bytes shown of each, 200 to 8000 (default %d; with --json or --block 2000)", personPassageBytes))
-	flags.Uint32Var(&o.budget, "budget", 0, "bytes of all passages in their frame, 512 to 256000 (default 44000)")
+	flags.Uint32Var(&o.limit, "limit", 0, fmt.Sprintf("passages, 1 to 50; 0 for the default (%d; with --json or --block 20)", personPassages))
+	flags.Uint32Var(&o.passageBytes, "passage-bytes", 0, fmt.Sprintf("bytes shown of each, 200 to 8000; 0 for the default (%d; with --json or --block 2000)", personPassageBytes))
+	flags.Uint32Var(&o.budget, "budget", 0, "bytes of all passages in their frame, 512 to 256000; 0 for the default (44000)")
 	flags.StringSliceVar(&o.kinds, "kind", nil, "only messages of these kinds: user, reply, trace, work, note, mark (default user, reply, note)")
 	flags.StringArrayVar(&o.sessions, "session", nil, "only messages of this session, by its id; may be repeated")
 	flags.StringVar(&o.after, "after", "", "only what was said at or after this date")
@@ -66,13 +68,16 @@ when nothing is relevant, which --gated shows.`,
 	flags.BoolVar(&o.gated, "gated", false, "answer nothing when nothing is relevant, as an agent is answered")
 	flags.BoolVar(&o.explain, "explain", false, "show what each score is made of")
 	flags.BoolVar(&o.block, "block", false, "print the block as it goes into a prompt")
-	flags.DurationVar(&o.timeout, "timeout", recallPatience, "answer within this time with what there is by then, at least 50ms")
+	flags.DurationVar(&o.timeout, "timeout", recallPatience, "answer within this time with what there is by then, at least "+minTimeout.String())
+	completes(cmd, "kind", listOf(kindNames...))
+	completes(cmd, "expansion", oneOf("off", "when-weak", "always"))
+	completes(cmd, "order", oneOf("rank", "time"))
 	return cmd
 }
 
 // request is the request that the flags describe, without its memory. whole
 // asks for the defaults of the wire.
-func (o recallOptions) request(query string, whole bool, given func(string) bool) (*recalldv1.RecallRequest, error) {
+func (o recallOptions) request(query string, whole bool) (*recalldv1.RecallRequest, error) {
 	r := &recalldv1.RecallRequest{
 		Query:        query,
 		Limit:        o.limit,
@@ -82,15 +87,13 @@ func (o recallOptions) request(query string, whole bool, given func(string) bool
 		Relevance:    recalldv1.Relevance_RELEVANCE_ALWAYS,
 		Now:          rightNow(),
 	}
-	for flag, value := range map[string]uint32{"limit": o.limit, "passage-bytes": o.passageBytes, "budget": o.budget} {
-		if given(flag) && value == 0 {
-			return nil, usageErrorf("--%s: must not be 0 (see recalld recall --help)", flag)
-		}
+	if o.timeout < minTimeout {
+		return nil, usageErrorf("--timeout: %v is too short; an answer may take at least %v", o.timeout, minTimeout)
 	}
-	if !whole && !given("limit") {
+	if !whole && o.limit == 0 {
 		r.Limit = personPassages
 	}
-	if !whole && !given("passage-bytes") {
+	if !whole && o.passageBytes == 0 {
 		r.PassageBytes = personPassageBytes
 	}
 	if o.gated {
@@ -150,8 +153,7 @@ func (a *app) recall(ctx context.Context, request *recalldv1.RecallRequest, o re
 	case a.json:
 		return a.printJSON(answer)
 	case o.block:
-		_, err := fmt.Fprint(a.out, answer.GetBlock())
-		return err
+		return a.print([]byte(answer.GetBlock()))
 	}
 	a.page().printRecall(request.GetQuery(), answer, o.explain)
 	return nil

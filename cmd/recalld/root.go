@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	recalldv1 "recalld/proto/recalld/v1"
 )
 
 // An app is what the commands share: the streams and the global flags.
@@ -31,6 +33,7 @@ const (
 )
 
 func (a *app) rootCommand() *cobra.Command {
+	version := false
 	root := &cobra.Command{
 		Use:   "recalld",
 		Short: "A memory for agents: keeps what was said, finds what bears on a message",
@@ -51,12 +54,19 @@ that of the repository around the current folder.`,
 			}
 			return usageErrorf("unknown command %q%s", args[0], suggestion(cmd, args[0]))
 		},
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if version {
+				return a.printVersion()
+			}
+			return cmd.Help()
+		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageErrorf("%w (see %s --help)", err, cmd.CommandPath())
+		return usageErrorf("%w (see %s --help)", flagError(err), cmd.CommandPath())
 	})
+	a.setHelp(root)
+	root.Flags().BoolVar(&version, "version", false, "print the build of this program")
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.root, "root", "", "folder of the store (RECALLD_ROOT; default $XDG_DATA_HOME/recalld)")
 	flags.BoolVar(&a.noSpawn, "no-spawn", false, "do not start a server (RECALLD_NO_SPAWN=1)")
@@ -64,6 +74,12 @@ that of the repository around the current folder.`,
 	flags.StringVar(&a.agent, "agent", "", "agent of the memory, as in claude-code (default: the only one of the project)")
 	flags.StringVar(&a.project, "project", "", "project of the memory (default: the repository around the current folder)")
 	flags.StringVar(&a.memory, "memory", "", "the memory by its id or an alias")
+	completes(root, "agent", a.namesOf(func(m *recalldv1.MemorySummary) (string, bool) {
+		return m.GetAgent(), a.project == "" || m.GetProject() == a.project
+	}))
+	completes(root, "project", a.namesOf(func(m *recalldv1.MemorySummary) (string, bool) {
+		return m.GetProject(), a.agent == "" || m.GetAgent() == a.agent
+	}))
 
 	root.AddGroup(
 		&cobra.Group{ID: groupAsk, Title: "Ask:"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,8 +23,9 @@ func (a *app) searchCommand() *cobra.Command {
 		Use:   "search WORDS...",
 		Short: "Find raw words or a /regular expression/, newest first",
 		Long: `Search looks through every message, traces too, for a phrase in any case or for
-a regular expression between slashes with the flags i, m and s (RE2 syntax).
-Nothing is ranked: the newest message comes first.`,
+a regular expression between slashes (RE2 syntax). The flags after its second
+slash are i, m and s; with any other letter there, as in /x/g or in a path, the
+whole is a phrase. Nothing is ranked: the newest message comes first.`,
 		Example: `  recalld search "connection refused"
   recalld search '/TODO\(\w+\)/' --kind trace --limit 50
   recalld search --json --cursor "$CURSOR" "connection refused"`,
@@ -33,10 +35,11 @@ Nothing is ranked: the newest message comes first.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.Uint32Var(&o.limit, "limit", 0, "hits, 1 to 50 (default 20)")
+	flags.Uint32Var(&o.limit, "limit", 0, "hits, 1 to 50; 0 for the default (20)")
 	flags.StringVar(&o.cursor, "cursor", "", "go on where an earlier answer ended")
 	flags.StringSliceVar(&o.kinds, "kind", nil, "only messages of these kinds: user, reply, trace, work, note, mark (default all)")
 	flags.StringArrayVar(&o.sessions, "session", nil, "only messages of this session, by its id; may be repeated")
+	completes(cmd, "kind", listOf(kindNames...))
 	return cmd
 }
 
@@ -44,6 +47,9 @@ func (a *app) search(ctx context.Context, query string, o searchOptions) error {
 	kinds, err := parseKinds(o.kinds)
 	if err != nil {
 		return err
+	}
+	if flags := unknownFlags(query); flags != "" {
+		fmt.Fprintf(a.err, "recalld: hint: looking for this as a phrase, as %q is not what a regular expression has for flags; those are i, m and s, each once\n", flags)
 	}
 	c, err := a.connect(ctx)
 	if err != nil {
@@ -67,6 +73,30 @@ func (a *app) search(ctx context.Context, query string, o searchOptions) error {
 	}
 	a.page().printHits(answer)
 	return nil
+}
+
+// otherFlags are the letters that other programs know as flags of a regular
+// expression.
+const otherFlags = "gimsuyvdxAUX"
+
+// unknownFlags gives what a query like /x/g has in the place of flags, if that
+// makes it the phrase it was hardly meant to be. It is empty for expressions and
+// for what looks like a path.
+func unknownFlags(query string) string {
+	end := strings.LastIndexByte(query, '/')
+	if end < 2 || query[0] != '/' {
+		return ""
+	}
+	flags := query[end+1:]
+	if strings.Trim(flags, otherFlags) != "" {
+		return ""
+	}
+	for i, f := range flags {
+		if !strings.ContainsRune("ims", f) || strings.ContainsRune(flags[:i], f) {
+			return flags
+		}
+	}
+	return ""
 }
 
 // printHits prints the answer of a search for people.

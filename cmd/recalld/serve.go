@@ -69,6 +69,8 @@ end it once the calls under way are answered.`,
 	flags.DurationVar(&o.idle, "idle", 0, "end after so long without a call; 0 never (1h when a client started it)")
 	flags.StringVar(&o.log, "log", "", "file to append the log to (default: standard error)")
 	flags.BoolVar(&o.spawned, "spawned", false, "started by a client")
+	completes(cmd, "embed", oneOf("builtin", "off"))
+	completes(cmd, "expand", oneOf("off"))
 	if err := flags.MarkHidden("spawned"); err != nil {
 		panic(err) // the flag is defined above
 	}
@@ -99,10 +101,18 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 		return fmt.Errorf("serve: %w", err)
 	}
 	defer func() { err = errors.Join(err, closeLog()) }()
+	if err := ensureRunFolder(a.root); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
 	token, err := ensureToken(a.root)
 	if err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
+	if err := recordBuild(a.root, build); err != nil {
+		// As on a full disk, where what is stored can still be read.
+		log.Warn("clients will have to ask for the build", "error", err)
+	}
+	defer func() { err = errors.Join(err, forgetBuild(a.root)) }()
 	listener, err := listen(ctx, a.root)
 	if err != nil {
 		return fmt.Errorf("serve: %w", err)

@@ -108,6 +108,40 @@ func TestSpawnAndStop(t *testing.T) {
 	}
 }
 
+// TestBuildRecord has clients know the server's build without a call that costs
+// the more, the more memories there are.
+func TestBuildRecord(t *testing.T) {
+	p := newPlace(t)
+	p.run("memories").want(t, exitDone)
+	build := p.run("version", "--json").object(t)["build"]
+	if got, err := readBuild(p.root); err != nil || got != build {
+		t.Errorf("build %q, %v is recorded, want %q", got, err, build)
+	}
+	calls := func(method string) int {
+		log, err := os.ReadFile(logPath(p.root))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(log), method)
+	}
+	before := calls("AdminService/Status")
+	p.run("memories").want(t, exitDone)
+	if calls("MemoriesService/List") != 2 || calls("AdminService/Status") != before {
+		t.Errorf("%d calls of Status for a server of the same build, want none", calls("AdminService/Status")-before)
+	}
+	if err := os.Remove(buildPath(p.root)); err != nil {
+		t.Fatal(err)
+	}
+	p.run("memories").want(t, exitDone)
+	if calls("AdminService/Status") != before+1 {
+		t.Error("a server without a record is not asked for its build")
+	}
+	p.run("stop").want(t, exitDone)
+	if _, err := readBuild(p.root); err == nil {
+		t.Error("the record is left when the server has ended")
+	}
+}
+
 // TestManyClientsOneServer has clients that come at once share one server.
 func TestManyClientsOneServer(t *testing.T) {
 	p := newPlace(t)
@@ -331,10 +365,32 @@ func TestTakenPlaces(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(folder, "thesis.txt"), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		p.run("memories", "--root", folder).want(t, exitFailed).says(t, folder, "holds other things")
+		p.run("memories", "--root", folder).want(t, exitFailed).says(t, folder, "holds other things", "chmod 700 "+folder)
 		entries, err := os.ReadDir(folder)
 		if err != nil || len(entries) != 1 {
 			t.Errorf("the folder holds %v, %v; want it untouched", entries, err)
+		}
+	})
+	t.Run("a folder that others may write to", func(t *testing.T) {
+		if runtime.GOOS == "windows" {
+			t.Skip("Windows has no modes")
+		}
+		p := newPlace(t)
+		if err := os.Mkdir(p.root, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		open := func() {
+			if err := os.Chmod(p.root, 0o775); err != nil {
+				t.Fatal(err)
+			}
+		}
+		open()
+		p.run("memories").want(t, exitDone) // it is empty
+		checkModes(t, p.root)
+		open()
+		p.run("memories").want(t, exitFailed).says(t, "can be written to by other users", "chmod 700 "+p.root)
+		if err := os.Chmod(p.root, 0o700); err != nil {
+			t.Fatal(err)
 		}
 	})
 	t.Run("a lost token", func(t *testing.T) {

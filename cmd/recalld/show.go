@@ -63,12 +63,12 @@ func (a *app) show(ctx context.Context, id string, raw bool) error {
 		case a.json:
 			err = a.printJSON(part)
 		case raw:
-			_, err = a.out.Write(part.GetData())
+			err = a.print(part.GetData())
 		default:
 			text = append(text, part.GetData()...)
 		}
 		if err != nil {
-			return fmt.Errorf("print: %w", err)
+			return err
 		}
 	}
 	if !a.json && !raw {

@@ -114,7 +114,8 @@ func (a *app) await(ctx context.Context, exited <-chan struct{}, from int64) (*c
 }
 
 // prepareRoot makes the store's folder, so that the log can be in it. As the
-// ledger does, it makes only an empty folder or that of a store private.
+// ledger does, it makes only an empty folder or that of a store private. For a
+// store that cannot be written to it makes the folder of the server.
 func prepareRoot(root string) error {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return err
@@ -126,6 +127,9 @@ func prepareRoot(root string) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%s is not a folder", root)
 	}
+	if !isWritable(root) {
+		return ensureRunFolder(root)
+	}
 	if info.Mode().Perm()&0o077 == 0 || !unixRights {
 		return nil
 	}
@@ -135,7 +139,7 @@ func prepareRoot(root string) error {
 	}
 	_, err = os.Lstat(filepath.Join(root, catalogName))
 	if len(entries) > 0 && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s holds other things and is open to other users: name a folder of its own with --root", root)
+		return fmt.Errorf("%s holds other things and is open to other users: name a folder of its own with --root, or make it private with chmod 700 %s", root, root)
 	}
 	return os.Chmod(root, 0o700)
 }

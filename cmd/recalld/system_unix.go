@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -23,9 +24,16 @@ func checkOwner(path string, info fs.FileInfo) error {
 		return fmt.Errorf("%s belongs to another user", path)
 	}
 	if info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("%s can be written to by other users", path)
+		return fmt.Errorf("%s can be written to by other users; chmod 700 %s makes it private", path, path)
 	}
 	return nil
+}
+
+// isWritable reports whether files can be made in a folder, or may be once
+// there is such a folder.
+func isWritable(folder string) bool {
+	err := unix.Access(folder, unix.W_OK|unix.X_OK)
+	return !errors.Is(err, unix.EROFS) && !errors.Is(err, fs.ErrPermission)
 }
 
 // detach has cmd survive this process and its terminal.

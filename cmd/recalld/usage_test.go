@@ -4,6 +4,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -21,7 +22,13 @@ func TestWrongUsage(t *testing.T) {
 		{"--frob", "unknown flag: --frob"},
 		{"recall", "needs a question"},
 		{"recall --limit x y", "--limit"},
-		{"recall --limit 0 y", "--limit"},
+		{"recall --limit -1 y", `--limit takes a whole number, not "-1": passages, 1 to 50`},
+		{"history --before=-1", `--before takes a whole number, not "-1"`},
+		{"recall --timeout 10ms y", "--timeout: 10ms is too short; an answer may take at least 50ms"},
+		{"recall --timeout soon y", "--timeout takes a duration"},
+		{"help nosuch", `unknown command "nosuch"`},
+		{"help recal", "did you mean recall?"},
+		{"help recall nosuch", `unknown command "recall nosuch"`},
 		{"recall --frob y", "recalld recall --help"},
 		{"recall --expansion maybe y", "--expansion"},
 		{"recall --order size y", "--order"},
@@ -86,9 +93,14 @@ func TestHelp(t *testing.T) {
 		if c.Short == "" || !strings.Contains(c.Example, c.CommandPath()) {
 			t.Errorf("%s has no summary or no example", c.CommandPath())
 		}
-		for line := range strings.Lines(c.Long) {
-			if n := len(strings.TrimSuffix(line, "\n")); n > 80 {
-				t.Errorf("%s: a line of the help has %d columns", c.CommandPath(), n)
+		var out, errs strings.Builder
+		args := append(strings.Fields(c.CommandPath())[1:], "--help")
+		if status := run(args, strings.NewReader(""), &out, &errs); status != exitDone || errs.Len() > 0 {
+			t.Errorf("recalld %q: status %d, %s", args, status, errs.String())
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > defaultWidth {
+				t.Errorf("%s: a line of the help has %d columns: %s", c.CommandPath(), n, line)
 			}
 		}
 	}
@@ -108,6 +120,43 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
+// TestCompletedValues asks for completions as the scripts of the shells do.
+func TestCompletedValues(t *testing.T) {
+	p := withShop(t)
+	tests := []struct {
+		args []string
+		want string
+	}{
+		{[]string{"recall", "--order", ""}, "rank time"},
+		{[]string{"recall", "--expansion", ""}, "off when-weak always"},
+		{[]string{"search", "--kind", "t"}, "user reply trace work note mark"},
+		{[]string{"history", "--kind", "user,t"}, "user,user user,reply user,trace user,work user,note user,mark"},
+		{[]string{"import", "--format", ""}, "turns entire specstory"},
+		{[]string{"serve", "--embed", ""}, "builtin off"},
+		{[]string{"serve", "--expand", ""}, "off"},
+		{[]string{"recall", "--agent", ""}, "codex"},
+		{[]string{"status", "--project", ""}, "shop"},
+		{[]string{"status", "--agent", "nobody", "--project", ""}, ""},
+	}
+	complete := func(args []string) string {
+		r := p.run(append([]string{"__complete"}, args...)...).want(t, exitDone)
+		offers, _, _ := strings.Cut(r.out, ":")
+		return strings.Join(strings.Fields(offers), " ")
+	}
+	for _, tt := range tests {
+		// The shells leave out what does not begin as the word does; cobra does
+		// so itself for fixed values.
+		if got := complete(tt.args); got != tt.want {
+			t.Errorf("%q: offers %q, want %q", tt.args, got, tt.want)
+		}
+	}
+	p.run("stop").want(t, exitDone)
+	if got := complete([]string{"recall", "--agent", ""}); got != "" {
+		t.Errorf("without a server %q is offered", got)
+	}
+	p.run("status", "--no-spawn").want(t, exitFailed).says(t, "no server runs")
+}
+
 func TestVersion(t *testing.T) {
 	p := newPlace(t)
 	o := p.run("version", "--json").want(t, exitDone).object(t)
@@ -116,6 +165,9 @@ func TestVersion(t *testing.T) {
 		t.Fatalf("version gives %v", o)
 	}
 	p.run("version").want(t, exitDone).says(t, "recalld "+build)
+	if long, short := p.run("version").out, p.run("--version").want(t, exitDone).out; long != short {
+		t.Errorf("--version prints %q, version %q", short, long)
+	}
 	if got := p.run("status", "--json").want(t, exitDone).object(t)["build"]; got != build {
 		t.Errorf("the server is of build %v, its client of %v", got, build)
 	}

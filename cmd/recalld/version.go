@@ -16,14 +16,15 @@ newer client knows an older server and replaces it.`,
 		Example: `  recalld version
   recalld version --json`,
 		Args: noArguments,
-		RunE: func(*cobra.Command, []string) error {
-			if a.json {
-				return a.printObject(map[string]string{
-					"build": buildID(), "go": runtime.Version(), "system": runtime.GOOS + "/" + runtime.GOARCH,
-				})
-			}
-			_, err := fmt.Fprintf(a.out, "recalld %s (%s, %s/%s)\n", buildID(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
-		},
+		RunE: func(*cobra.Command, []string) error { return a.printVersion() },
 	}
+}
+
+func (a *app) printVersion() error {
+	if a.json {
+		return a.printObject(map[string]string{
+			"build": buildID(), "go": runtime.Version(), "system": runtime.GOOS + "/" + runtime.GOARCH,
+		})
+	}
+	return a.print(fmt.Appendf(nil, "recalld %s (%s, %s/%s)\n", buildID(), runtime.Version(), runtime.GOOS, runtime.GOARCH))
 }
