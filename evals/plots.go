@@ -22,6 +22,7 @@ const (
 	latencyPlot = "latency.svg"
 	plotWidth   = 18 * vg.Centimeter
 	plotHeight  = 11 * vg.Centimeter
+	plotMargin  = 6 * vg.Millimeter
 )
 
 // A curve is a line of a plot, by ascending x, or points that no line joins.
@@ -131,6 +132,9 @@ func (p *picture) draw(out io.Writer) error {
 	canvas := plot.New()
 	canvas.Title.Text, canvas.X.Label.Text, canvas.Y.Label.Text = p.title, p.x, p.y
 	canvas.Legend.Top, canvas.Legend.Left = p.logY, p.logY
+	if !canvas.Legend.Left {
+		canvas.Legend.XOffs = -plotMargin // its lines are drawn half outside
+	}
 	canvas.Add(plotter.NewGrid())
 	for i, c := range p.curves {
 		line, marks, err := plotter.NewLinePoints(p.drawable(c.points))
@@ -149,7 +153,7 @@ func (p *picture) draw(out io.Writer) error {
 	}
 	p.scale(canvas)
 	svg := vgsvg.New(plotWidth, plotHeight)
-	canvas.Draw(draw.New(svg))
+	canvas.Draw(draw.Crop(draw.New(svg), 0, -plotMargin, 0, 0))
 	_, err := svg.WriteTo(out)
 	return err
 }
