@@ -303,7 +303,7 @@ func TestFailedSync(t *testing.T) {
 	}
 	last := 60
 	if testing.Short() {
-		last = 15
+		last = 35 // making and migrating the files takes about twenty
 	}
 	failed, refused := 0, 0
 	for n := 1; n <= last; n += 2 {

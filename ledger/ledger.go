@@ -4,7 +4,9 @@
 // A [Store] is a folder. It holds the catalog (which memories there are, which
 // session belongs to which memory) and one folder for each memory, named by
 // [MemoryID], with one SQLite file in it. A [Memory] is such a file, opened.
-// Sessions are made of turns, turns of messages ([Turn], [Message]).
+// Sessions are made of turns, turns of messages ([Turn], [Message]). Beside them
+// lies the chain of what was decided ([JournalBatch]), whose content is known to
+// those who add to it.
 //
 // Promises, each of which a test holds:
 //

@@ -83,7 +83,7 @@ CREATE TABLE forgotten (
 	key BLOB PRIMARY KEY CHECK (length(key) = 32), -- HMAC-SHA256(memory.secret, message id)
 	at  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-`}
+`, journalMigration}
 
 // catalogMigrations make the tables of the store.
 var catalogMigrations = []string{`

@@ -106,6 +106,8 @@ func (v *verification) structure(ctx context.Context) error {
 		{"session", v.sessions},
 		{"turn", v.turns},
 		{"message", v.order},
+		{"closing", v.closings},
+		{"batch", v.batches},
 	} {
 		if err := v.note(check.table, check.run(ctx, tx)); err != nil {
 			return err

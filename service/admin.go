@@ -81,7 +81,13 @@ func (h *admin) memoryStatus(ctx context.Context, info ledger.MemoryInfo) (*reca
 		Reach:       &recalldv1.Reach{Sequence: counts.Messages},
 		Damage:      damage,
 	}
-	if damage != "" || !h.open.isOpen(info.ID) {
+	if damage != "" {
+		return row, nil
+	}
+	if err := h.journalStatus(ctx, info.ID, row); err != nil {
+		return nil, err
+	}
+	if !h.open.isOpen(info.ID) {
 		return row, nil
 	}
 	m, release, err := h.open.peek(ctx, info.ID)

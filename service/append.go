@@ -58,6 +58,7 @@ func (s *Server) keep(ctx context.Context, id string, turns []ledger.Turn) ([]le
 		return nil, err
 	}
 	results, err := m.ledger.Append(ctx, turns)
+	s.runs.touch(m.id)
 	m.kickFeeder() // after an error of the disk, too, something may be stored
 	return results, err
 }

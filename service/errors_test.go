@@ -161,7 +161,7 @@ func TestErrorTable(t *testing.T) {
 			}
 			_, err = stream.Recv()
 			return err
-		}, codes.Unimplemented, []string{"head"}},
+		}, invalid, []string{"head"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -52,8 +52,13 @@ func (s *Server) NewGRPC() (*grpc.Server, *health.Server) {
 // Serve runs the server (see Run) and answers calls that come in on the
 // listeners until ctx is done. Health then says NOT_SERVING, calls under way may
 // finish within Options.Drain and are cancelled after it. The listeners are
-// closed when it returns; the error is that of a listener that failed.
+// closed when it returns; the error is that of a listener that failed, or of a
+// schedule that cannot be used.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
+	if s.scheduleErr != nil {
+		closeAll(listeners)
+		return s.scheduleErr
+	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	ran := make(chan error, 1)
@@ -77,6 +82,12 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	stop()
 	<-ran
 	return err
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, l := range listeners {
+		_ = l.Close() // nobody was ever answered on it
+	}
 }
 
 // drain stops g once its calls are answered, or cancels those that are not

@@ -36,6 +36,8 @@ type memory struct {
 	want   func()
 	kick   chan struct{} // room for one: the ledger has more for the views
 	anew   chan *rebuild
+
+	chronicle *chronicle
 	// rebuilding is a semaphore of one: whoever asks for a rebuild holds it.
 	rebuilding chan struct{}
 
@@ -67,6 +69,7 @@ func newMemory(r *registry, id string) *memory {
 		anew:       make(chan *rebuild),
 		rebuilding: make(chan struct{}, 1),
 		views:      newViews(),
+		chronicle:  newChronicle(),
 	}
 	m.want = sync.OnceFunc(func() { close(m.wanted) })
 	return m

@@ -18,6 +18,9 @@
 //     frame (frame.go).
 //   - A call without the token, from another user or for another host is
 //     refused before its message is read.
+//   - What is decided in finished windows is read in the background, one run per
+//     memory at a time, and holds up neither an Append nor a Recall. Where a run
+//     is stopped the next one goes on; nothing is read twice or left out.
 //   - Damage of one memory is the error of that memory only.
 //   - No log line and no error holds what was said.
 //
@@ -33,6 +36,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/robfig/cron/v3"
 	"google.golang.org/grpc"
 
 	"recalld/ledger"
@@ -61,6 +65,11 @@ type Options struct {
 	Expander retrieve.Expander
 	// ExpansionModel is what Status says of the Expander.
 	ExpansionModel string
+
+	// Consolidate is when finished windows are read for the journal: five fields
+	// of cron in UTC, a descriptor like "@hourly", or "off". Empty is every five
+	// minutes. CheckSchedule says whether it can be used.
+	Consolidate string
 
 	// OpenMemories is how many memories are open at once; 0 is 64. One more is
 	// opened by closing the one that was not used for longest.
@@ -92,6 +101,13 @@ type Server struct {
 	started time.Time
 	frame   framer
 	open    *registry
+	runs    runs
+	// schedule is nil when nothing is run by itself; scheduleErr says that
+	// Options.Consolidate cannot be used.
+	schedule    cron.Schedule
+	scheduleErr error
+	// betweenStore is called between reading a window and storing it; nil but in tests.
+	betweenStore func() error
 	// rebuilds bounds how many memories are made anew at once on request.
 	rebuilds chan struct{}
 	places   places
@@ -116,6 +132,7 @@ func New(store *ledger.Store, o Options) *Server {
 		o.Drain = defaultDrain
 	}
 	now := o.Now()
+	when, whenErr := parseSchedule(o.Consolidate)
 	views := retrieve.Options{Embedder: o.Embedder, Expander: o.Expander}
 	return &Server{
 		store:    store,
@@ -128,6 +145,9 @@ func New(store *ledger.Store, o Options) *Server {
 		rebuilds: make(chan struct{}, maxRebuilds),
 		places:   newPlaces(),
 		last:     now,
+
+		schedule:    when,
+		scheduleErr: whenErr,
 	}
 }
 
@@ -138,13 +158,21 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 	recalldv1.RegisterRecallServiceServer(r, &recaller{Server: s})
 	recalldv1.RegisterAdminServiceServer(r, &admin{Server: s})
 	recalldv1.RegisterContextServiceServer(r, recalldv1.UnimplementedContextServiceServer{})
-	recalldv1.RegisterJournalServiceServer(r, recalldv1.UnimplementedJournalServiceServer{})
+	recalldv1.RegisterJournalServiceServer(r, &journal{Server: s})
 }
 
 // Run keeps memories open until ctx is done, then closes them: it waits for the
-// calls that use one. It returns nil. A Server can run once.
+// calls that use one. Meanwhile it reads finished windows for the journal as the
+// schedule says. The error is that of a schedule that cannot be used. A Server
+// can run once.
 func (s *Server) Run(ctx context.Context) error {
+	if s.scheduleErr != nil {
+		return s.scheduleErr
+	}
+	var scheduled sync.WaitGroup
+	scheduled.Go(func() { s.keepSchedule(ctx) })
 	s.open.run(ctx)
+	scheduled.Wait()
 	return nil
 }
 

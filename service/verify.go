@@ -5,9 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"recalld/ledger"
 	recalldv1 "recalld/proto/recalld/v1"
 )
@@ -17,13 +14,18 @@ const progressEvery = 200 * time.Millisecond
 
 // Verify checks the ledger: of one memory, or of the whole store with its
 // catalog. Memories are checked one after the other and problems told as they
-// are found; the last response says whether all was sound.
+// are found; the last response says whether all was sound. Deep, and where a head of
+// the journal is given, the journal is held against the words it rests on.
 func (h *admin) Verify(req *recalldv1.VerifyRequest, stream recalldv1.AdminService_VerifyServer) error {
-	if req.GetHead() != "" {
-		return status.Error(codes.Unimplemented, "head: there is no journal yet")
+	head, err := checkHead(req.GetHead())
+	if err != nil {
+		return err
+	}
+	if head != nil && req.GetMemory() == nil {
+		return invalid("head", "is that of one memory, and none is named", nil, nil)
 	}
 	ctx := stream.Context()
-	v := verification{Server: h.Server, stream: stream, options: ledger.VerifyOptions{Deep: req.GetDeep(), Sample: int(req.GetSample())}}
+	v := verification{Server: h.Server, stream: stream, head: head, options: ledger.VerifyOptions{Deep: req.GetDeep(), Sample: int(req.GetSample())}}
 	ids, err := v.scope(ctx, req.GetMemory())
 	if err != nil {
 		return err
@@ -41,6 +43,7 @@ type verification struct {
 	*Server
 	stream  recalldv1.AdminService_VerifyServer
 	options ledger.VerifyOptions
+	head    []byte // of the journal, nil if none is given
 	bad     bool
 }
 
@@ -98,7 +101,13 @@ func (v *verification) memory(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return v.report(id, problems)
+	if err := v.report(id, problems); err != nil {
+		return err
+	}
+	if v.options.Deep || v.head != nil {
+		return v.journal(ctx, m)
+	}
+	return nil
 }
 
 // report sends problems, as many in one response as surely fit.
