@@ -66,7 +66,7 @@ func (s *Server) start(ctx context.Context) (*Client, error) {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }()
-	s.command = exec.Command(s.binary(), "serve", "--root", s.root())
+	s.command = exec.Command(s.binary(), "serve", "--root", s.root(), "--consolidate", "off")
 	s.command.Env = withoutModels(os.Environ())
 	s.command.Stderr = log
 	if err := s.command.Start(); err != nil {

@@ -32,12 +32,13 @@ func inside(ctx context.Context, root string, o ledger.Options) (c *client, end 
 	token := rand.Text()
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	server := service.New(store, service.Options{
-		Token:    token,
-		Embedder: embed.BuiltIn(),
-		Log:      slog.New(slog.DiscardHandler),
-		Stop:     stop,
-		Build:    o.Build,
-		Root:     root,
+		Consolidate: "off", // what is looked at from inside is not changed
+		Token:       token,
+		Embedder:    embed.BuiltIn(),
+		Log:         slog.New(slog.DiscardHandler),
+		Stop:        stop,
+		Build:       o.Build,
+		Root:        root,
 	})
 	pipe := bufconn.Listen(pipeBytes)
 	served := make(chan error, 1)

@@ -92,8 +92,8 @@ that of the repository around the current folder.`,
 			root.AddCommand(c)
 		}
 	}
-	add(groupAsk, a.recallCommand(), a.searchCommand(), a.historyCommand(), a.showCommand(), a.demoCommand())
-	add(groupStore, a.importCommand(), a.memoriesCommand(), a.verifyCommand())
+	add(groupAsk, a.recallCommand(), a.searchCommand(), a.historyCommand(), a.showCommand(), a.journalCommand(), a.demoCommand())
+	add(groupStore, a.importCommand(), a.consolidateCommand(), a.memoriesCommand(), a.withHead(a.verifyCommand()))
 	add(groupServer, a.serveCommand(), a.statusCommand(), a.stopCommand())
 	add("", a.completionCommand(), a.versionCommand())
 	return root

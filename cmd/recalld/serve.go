@@ -39,6 +39,7 @@ const (
 // serveOptions are the flags of serve.
 type serveOptions struct {
 	embed, expand string
+	consolidate   string
 	idle          time.Duration
 	log           string
 	spawned       bool
@@ -66,6 +67,7 @@ end it once the calls under way are answered.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.embed, "embed", "builtin", "who gives texts their meaning: builtin, or off for words alone")
 	flags.StringVar(&o.expand, "expand", "off", "who proposes other wordings of a question: off")
+	flags.StringVar(&o.consolidate, "consolidate", "*/5 * * * *", "when finished windows are read for the journal: five fields of cron in UTC, or off")
 	flags.DurationVar(&o.idle, "idle", 0, "end after so long without a call; 0 never (1h when a client started it)")
 	flags.StringVar(&o.log, "log", "", "file to append the log to (default: standard error)")
 	flags.BoolVar(&o.spawned, "spawned", false, "started by a client")
@@ -85,6 +87,9 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	}
 	if o.expand != "off" {
 		return usageErrorf("--expand: %q is not built in yet; the value is off", o.expand)
+	}
+	if err := service.CheckSchedule(o.consolidate); err != nil {
+		return usageErrorf("--consolidate: %v", err)
 	}
 	if o.idle < 0 {
 		return usageErrorf("--idle: %v is negative; 0 means never", o.idle)
@@ -125,13 +130,14 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	server := service.New(store, service.Options{
-		Token:    token,
-		Embedder: embedder,
-		Log:      log,
-		Stop:     stop,
-		Build:    build,
-		Root:     a.root,
-		Socket:   socket,
+		Token:       token,
+		Embedder:    embedder,
+		Consolidate: o.consolidate,
+		Log:         log,
+		Stop:        stop,
+		Build:       build,
+		Root:        a.root,
+		Socket:      socket,
 	})
 	go endWhenIdle(ctx, server.LastActivity, o.idle, stop)
 	log.Info("serving", "root", a.root, "socket", socket, "build", build, "process", os.Getpid())
