@@ -174,7 +174,7 @@ func shortcomings(r *recalldv1.RecallResponse) string {
 func (p page) printParts(passage *recalldv1.Passage) {
 	p.printf("%14s %10s %10s %10s\n", "part", "value", "weight", "adds")
 	for _, part := range slices.Concat(passage.GetParts(), passage.GetExpansionParts()) {
-		p.printf("%14s %10.4f %10.4f %10.4f\n", oneLine(part.GetName()), part.GetValue(), part.GetWeight(), part.GetValue()*part.GetWeight())
+		p.printf("%14s %10.4f %10.4f %10.4f\n", oneLine(part.GetName()), part.GetValue(), part.GetWeight(), part.GetValue()*part.GetWeight()+0) // + 0: no "-0.0000"
 	}
 }
 

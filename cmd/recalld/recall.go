@@ -40,7 +40,17 @@ func (a *app) recallCommand() *cobra.Command {
 by its meaning, and prints the best passages with who said them and when.
 
 For a person it answers with whatever comes closest; an agent is given nothing
-when nothing is relevant, which --gated shows.`,
+when nothing is relevant, which --gated shows.
+
+--explain shows the parts of each score, by the names of the wire:
+  spr    the question's words in the message and its neighbours (BM25)
+  dcov   how much of the question they cover
+  cspr   likeness in meaning, with that of the neighbours
+  smax   the best message of its session      chat  the session as a whole
+  spk    said by whom the question is about   pqs   answers a question
+  date   said when the question asks          when  holds a time, if asked for
+  ask    is itself a question                 fp    speaks in the first person
+  later  takes the place of an earlier statement`,
 		Example: `  recalld recall "why did we drop the cache"
   recalld recall --after 2026-03-01 --kind user --limit 3 which port
   recalld recall --json "which database" | jq -r '.passages[].messageId'
