@@ -389,3 +389,44 @@ func FuzzRow(f *testing.F) {
 		}
 	})
 }
+
+// TestQueryLargerThanTheCache: a query whose posting lists do not fit the cache
+// is answered all the same, and the cache shrinks again.
+func TestQueryLargerThanTheCache(t *testing.T) {
+	folder := t.TempDir()
+	fill := func(x *Index) {
+		for i := range 40 {
+			text := fmt.Sprintf("alpha beta gamma delta epsilon note%d", i)
+			if err := x.Add(t.Context(), []Document{{Seq: uint64(i + 1), Session: "s", TurnSeq: uint64(i + 1), Kind: User, Text: text}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := x.work(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x, err := Open(folder, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(x)
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if x, err = Open(folder, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	x.main.limit = 50
+	for range 3 {
+		r, err := x.Recall(t.Context(), Query{Text: "alpha beta gamma delta epsilon note7", Relevance: Always})
+		if err != nil || len(r.Passages) == 0 || r.Passages[0].Seq != 8 {
+			t.Fatalf("passages %v, error %v; want message 8 first", r.Passages, err)
+		}
+	}
+	x.trim()
+	x.trim()
+	if x.main.youngSize > x.main.limit {
+		t.Errorf("%d postings are still cached, limit %d", x.main.youngSize, x.main.limit)
+	}
+}

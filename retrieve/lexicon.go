@@ -6,7 +6,7 @@ import (
 )
 
 // maxCachedPostings bounds the postings of one class held in memory beside the
-// index on disk: 8 bytes each.
+// index on disk, but for those of the query at hand: 8 bytes each.
 const maxCachedPostings = 4 << 20
 
 // A lexicon gives the postings of one table's terms. Those of messages up to
@@ -24,12 +24,13 @@ type lexicon struct {
 	// for while one fills is dropped.
 	young, old map[string][]posting
 	youngSize  int
+	limit      int // of postings cached
 }
 
 func newLexicon(field string, linked bool) *lexicon {
 	return &lexicon{
 		table: newTable(linked), field: field,
-		recent: map[string][]posting{}, young: map[string][]posting{}, old: map[string][]posting{},
+		recent: map[string][]posting{}, young: map[string][]posting{}, old: map[string][]posting{}, limit: maxCachedPostings,
 	}
 }
 
@@ -61,11 +62,19 @@ func (l *lexicon) cachedList(term string) ([]posting, bool) {
 	return list, ok
 }
 
-// keep remembers a list read from disk.
-func (l *lexicon) keep(term string, list []posting) {
-	if l.youngSize+len(list) > maxCachedPostings/2 && len(l.young) > 0 {
+// full reports whether the next query has to let go of lists.
+func (l *lexicon) full() bool { return l.youngSize > l.limit/2 }
+
+// trim lets go of the lists that were not asked for lately. It is called
+// between queries only: one query needs all of its lists at once, however many.
+func (l *lexicon) trim() {
+	if l.full() {
 		l.old, l.young, l.youngSize = l.young, map[string][]posting{}, 0
 	}
+}
+
+// keep remembers a list read from disk.
+func (l *lexicon) keep(term string, list []posting) {
 	l.young[term] = list
 	l.youngSize += len(list) + 4 // an empty list has its cost as well
 }

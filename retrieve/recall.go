@@ -74,6 +74,7 @@ func shortened(ctx context.Context) (context.Context, context.CancelFunc) {
 // load reads the posting lists of terms that are on disk only, and returns
 // with mu held for reading, so that what was read stays complete.
 func (x *Index) load(ctx context.Context, terms []string, rest bool) error {
+	x.trim()
 	for {
 		x.mu.RLock()
 		if x.closed {
@@ -100,6 +101,19 @@ func (x *Index) load(ctx context.Context, terms []string, rest bool) error {
 			return err
 		}
 	}
+}
+
+func (x *Index) trim() {
+	x.mu.RLock()
+	full := x.main.full() || x.rest.full()
+	x.mu.RUnlock()
+	if !full {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.main.trim()
+	x.rest.trim()
 }
 
 func (x *Index) missing(l *lexicon, terms []string) []string {

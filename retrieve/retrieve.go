@@ -236,7 +236,9 @@ type Expander interface {
 
 // Options of an Index. The zero value ranks by words alone.
 type Options struct {
-	// Embedder, if any. A [TokenTable] gets the memory's own weighting.
+	// Embedder, if any. So far only a [TokenTable] is made use of, with the
+	// memory's own weighting.
 	Embedder Embedder
+	// Expander, if any. It is not asked yet.
 	Expander Expander
 }

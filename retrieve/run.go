@@ -75,7 +75,7 @@ func (x *Index) work(ctx context.Context) error {
 	if err := x.flushBatch(); err != nil {
 		return err
 	}
-	if err := x.advance(ctx); err != nil {
+	if err := x.advance(); err != nil {
 		return err
 	}
 	if err := x.refreshMeaning(); err != nil {
@@ -123,7 +123,7 @@ func (x *Index) flushBatch() error {
 
 // advance takes a new snapshot of the word index once enough messages are both
 // on disk and in memory, and lets go of the latter.
-func (x *Index) advance(context.Context) error {
+func (x *Index) advance() error {
 	x.mu.RLock()
 	pending := uint64(len(x.pending))
 	recent := uint64(len(x.main.table.slices)-int(x.main.recentFrom)) + uint64(len(x.rest.table.slices)-int(x.rest.recentFrom))
