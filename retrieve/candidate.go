@@ -1,7 +1,7 @@
 package retrieve
 
 import (
-	"container/heap"
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -111,12 +111,17 @@ func passages(list []candidate, limit int, plain bool) []Passage {
 	if limit <= 0 {
 		limit = defaultLimit
 	}
-	best := bestFirst(leading(list, max(limit, laterWindow)))
-	heap.Init(&best)
+	wanted := max(limit, laterWindow)
+	best := leading(list, wanted)
+	slices.SortFunc(best, func(a, b candidate) int { // ties go to the earlier message
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.seq(), b.seq()))
+	})
 	seen := map[uint64]bool{}
 	var picked []candidate
-	for len(best) > 0 && len(picked) < max(limit, laterWindow) {
-		c := heap.Pop(&best).(candidate)
+	for _, c := range best {
+		if len(picked) == wanted {
+			break
+		}
 		if hash := c.message().textHash; !seen[hash] {
 			seen[hash] = true
 			picked = append(picked, c)
@@ -164,26 +169,6 @@ func leading(list []candidate, n int) []candidate {
 		return list
 	}
 	return kept
-}
-
-// bestFirst is a heap of candidates: only the few that are shown are put in
-// order. Ties go to the earlier message.
-type bestFirst []candidate
-
-func (b bestFirst) Len() int { return len(b) }
-func (b bestFirst) Less(i, j int) bool {
-	if b[i].score != b[j].score {
-		return b[i].score > b[j].score
-	}
-	return b[i].seq() < b[j].seq()
-}
-func (b bestFirst) Swap(i, j int) { b[i], b[j] = b[j], b[i] }
-func (b *bestFirst) Push(c any)   { *b = append(*b, c.(candidate)) }
-func (b *bestFirst) Pop() any {
-	last := len(*b) - 1
-	c := (*b)[last]
-	*b = (*b)[:last]
-	return c
 }
 
 func (c candidate) message() *message { return &c.from.table.messages[c.ord] }

@@ -10,17 +10,7 @@ import (
 var chatterText string
 
 // chatterWords carry no subject, in any of the languages there is a list for.
-var chatterWords = readChatter(chatterText)
-
-func readChatter(text string) map[string]bool {
-	words := map[string]bool{}
-	for _, line := range readLines(text) {
-		for word := range strings.FieldsSeq(line) {
-			words[word] = true
-		}
-	}
-	return words
-}
+var chatterWords = set(strings.Fields(strings.Join(readLines(chatterText), " ")))
 
 // maxChatterWords is the longest message that may be chatter.
 const maxChatterWords = 12

@@ -112,14 +112,6 @@ var stopCharactersText string
 var stopCharacters = strings.Join(readLines(stopCharactersText), "")
 
 // readSet reads one entry a line; lines that begin with # are comments.
-func readSet(text string) map[string]bool {
-	set := make(map[string]bool)
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			set[line] = true
-		}
-	}
-	return set
-}
+func readSet(text string) map[string]bool { return set(readLines(text)) }
 
 func isStopWord(lower string) bool { return stopWords[lower] }

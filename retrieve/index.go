@@ -30,7 +30,7 @@ const (
 	// in proportion to the whole memory.
 	advanceAfter = 8192
 	// formatVersion changes when stored views can no longer be read.
-	formatVersion = "1"
+	formatVersion = "2"
 )
 
 var (

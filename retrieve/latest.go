@@ -57,9 +57,8 @@ func latestFirst(list []candidate) []candidate {
 	n := min(len(list), laterWindow)
 	for i := 1; i < n; i++ {
 		later := list[i]
-		m := later.message()
-		if m.flags&flagReverses == 0 || m.slices > 1 || later.from.coverage == nil {
-			continue // a long text says "instead of" of something or other
+		if later.message().flags&flagReverses == 0 || later.from.coverage == nil {
+			continue
 		}
 		for k := range i {
 			earlier := list[k]

@@ -10,13 +10,7 @@ import (
 var envelopesText string
 
 // envelopes are messages that harnesses write in the person's name.
-var envelopes = func() map[string]bool {
-	set := map[string]bool{}
-	for _, line := range readLines(envelopesText) {
-		set[line] = true
-	}
-	return set
-}()
+var envelopes = readSet(envelopesText)
 
 // openingTag is the start of an element: a name and perhaps attributes.
 var openingTag = regexp.MustCompile(`<([A-Za-z][A-Za-z0-9_-]{0,63})(?:\s[^<>]{0,256})?>`)

@@ -101,16 +101,22 @@ func parts[T, R any](list []T, f func(T) R) []R {
 
 // addMessage appends the sums of one message's slices.
 func (m *meaning) addMessage(sums [][]float32) {
-	total := make([]float32, m.table.Dimensions())
 	m.first = append(m.first, int32(len(m.lengths)))
+	for _, v := range sums {
+		m.lengths = append(m.lengths, m.appendSlice(v))
+	}
+	m.norms = append(m.norms, m.shift(m.total(sums)))
+}
+
+// total is the sum of a message, that of its slices.
+func (m *meaning) total(sums [][]float32) []float32 {
+	total := make([]float32, m.table.Dimensions())
 	for _, v := range sums {
 		for i, x := range v {
 			total[i] += x
 		}
-		length := m.appendSlice(v)
-		m.lengths = append(m.lengths, length)
 	}
-	m.norms = append(m.norms, m.shift(total))
+	return total
 }
 
 // appendSlice stores the direction of a sum and gives its length and the
@@ -235,12 +241,7 @@ func (m *meaning) query(text string) []float32 {
 	if !m.table.Represents(text) {
 		return nil
 	}
-	tokens := m.table.Tokens(text)
-	rows := make([]uint16, len(tokens))
-	for i, t := range tokens {
-		rows[i] = uint16(t)
-	}
-	v := m.sum(rows)
+	v := m.sum(tokenRows(m.table, text))
 	s := m.shift(v)
 	if s.Length == 0 {
 		return nil
@@ -311,15 +312,9 @@ func (m *meaning) takeWeights(t tableTokens, n int) {
 // takeMean sets the mean direction of the first n messages that have one.
 func (m *meaning) takeMean(t tableTokens, sums [][]float32, n int) {
 	mean := make([]float64, m.table.Dimensions())
-	total := make([]float32, len(mean))
 	documents := 0
 	for _, msg := range t.messages[:n] {
-		clear(total)
-		for _, v := range sums[msg.firstSlice : msg.firstSlice+msg.slices] {
-			for i, x := range v {
-				total[i] += x
-			}
-		}
+		total := m.total(sums[msg.firstSlice : msg.firstSlice+msg.slices])
 		length := magnitude(total)
 		if !(length > 0) || math.IsInf(float64(length), 0) {
 			continue

@@ -18,7 +18,7 @@ const (
 	flagQuestion                   // holds a question mark
 	flagFirst                      // holds a first-person word
 	flagTime                       // holds a time word
-	flagReverses                   // speaks like a statement that takes the place of another
+	flagReverses                   // is short and speaks like a statement that takes the place of another
 )
 
 // noDay is the day of a message without a time.
@@ -223,6 +223,9 @@ func analyse(d Document, table TokenTable) analysed {
 	_, _ = h.Write([]byte(d.Text)) // never fails
 	a.row.TextHash = h.Sum64()
 	a.row.Flags = textFlags(head(d.Text))
+	if len(a.row.Slices) == 1 && reverses(d.Text) {
+		a.row.Flags |= flagReverses // a long text says "instead of" of something or other
+	}
 	return a
 }
 
@@ -279,9 +282,6 @@ func textFlags(text string) flags {
 	}
 	if timed {
 		f |= flagTime
-	}
-	if reverses(text) {
-		f |= flagReverses
 	}
 	return f
 }

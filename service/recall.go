@@ -39,14 +39,7 @@ func (h *recaller) Recall(ctx context.Context, req *recalldv1.RecallRequest) (*r
 	if err != nil {
 		return nil, err
 	}
-	id, err := h.resolve(ctx, req.GetMemory())
-	if err != nil {
-		return nil, err
-	}
-	if err := h.checkSessions(ctx, id, "sessions", req.GetSessions()); err != nil {
-		return nil, err
-	}
-	m, release, err := h.open.acquire(ctx, id)
+	m, release, err := h.opened(ctx, req.GetMemory(), req.GetSessions())
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +55,7 @@ func (h *recaller) Recall(ctx context.Context, req *recalldv1.RecallRequest) (*r
 	if err != nil {
 		return nil, err
 	}
-	resp := answer(id, head, q, result)
+	resp := answer(m.id, head, q, result)
 	if err := h.fill(ctx, m.ledger, q, result, resp); err != nil {
 		return nil, err
 	}
@@ -72,6 +65,19 @@ func (h *recaller) Recall(ctx context.Context, req *recalldv1.RecallRequest) (*r
 		}
 	}
 	return resp, nil
+}
+
+// opened gives the memory that a request names, once its sessions are known to
+// be of it. The caller releases it.
+func (h *recaller) opened(ctx context.Context, ref *recalldv1.MemoryRef, sessions []string) (*memory, func(), error) {
+	id, err := h.resolve(ctx, ref)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := h.checkSessions(ctx, id, "sessions", sessions); err != nil {
+		return nil, nil, err
+	}
+	return h.open.acquire(ctx, id)
 }
 
 // sparePassages are asked for beyond the limit, in the place of those whose

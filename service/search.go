@@ -27,14 +27,7 @@ func (h *recaller) Search(ctx context.Context, req *recalldv1.SearchRequest) (*r
 	if err != nil {
 		return nil, err
 	}
-	id, err := h.resolve(ctx, req.GetMemory())
-	if err != nil {
-		return nil, err
-	}
-	if err := h.checkSessions(ctx, id, "sessions", req.GetSessions()); err != nil {
-		return nil, err
-	}
-	m, release, err := h.open.acquire(ctx, id)
+	m, release, err := h.opened(ctx, req.GetMemory(), req.GetSessions())
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +43,7 @@ func (h *recaller) Search(ctx context.Context, req *recalldv1.SearchRequest) (*r
 		return nil, err
 	}
 	resp := &recalldv1.SearchResponse{
-		MemoryId:     id,
+		MemoryId:     m.id,
 		Truncated:    result.Truncated,
 		SearchedTo:   result.SearchedTo,
 		ScannedBytes: uint64(result.ScannedBytes),

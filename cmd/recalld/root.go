@@ -93,7 +93,7 @@ that of the repository around the current folder.`,
 		}
 	}
 	add(groupAsk, a.recallCommand(), a.searchCommand(), a.historyCommand(), a.showCommand(), a.journalCommand(), a.demoCommand())
-	add(groupStore, a.importCommand(), a.consolidateCommand(), a.memoriesCommand(), a.withHead(a.verifyCommand()))
+	add(groupStore, a.importCommand(), a.consolidateCommand(), a.memoriesCommand(), a.verifyCommand())
 	add(groupServer, a.serveCommand(), a.statusCommand(), a.stopCommand())
 	add("", a.completionCommand(), a.versionCommand())
 	return root

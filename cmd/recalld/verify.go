@@ -17,6 +17,7 @@ import (
 
 func (a *app) verifyCommand() *cobra.Command {
 	var deep bool
+	var head string
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Check that the store is whole",
@@ -27,10 +28,17 @@ does. Nothing is repaired or changed.
 Exit status: 0 the store is whole, 1 it is not or could not be checked, 10 there
 is no store, 11 another process has it and does not answer.`,
 		Example: `  recalld verify
-  recalld verify --deep --agent claude-code --project shop`,
+  recalld verify --deep --agent claude-code --project shop
+  recalld verify --head "$(cat head.txt)"`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.verify(cmd.Context(), deep) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("head") {
+				return a.verifyWithHead(cmd.Context(), deep, head)
+			}
+			return a.verify(cmd.Context(), deep)
+		},
 	}
+	cmd.Flags().StringVar(&head, "head", "", "check the journal of the memory, too, and that its chain holds this hash; see journal head")
 	cmd.Flags().BoolVar(&deep, "deep", false, "read and hash every message")
 	return cmd
 }

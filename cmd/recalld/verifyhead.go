@@ -5,38 +5,25 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spf13/cobra"
-
 	recalldv1 "recalld/proto/recalld/v1"
 )
 
-// withHead gives verify the flag that holds the journal of a memory against a
+// verifyWithHead checks the store, and holds the journal of a memory against a
 // head that was kept elsewhere.
-func (a *app) withHead(cmd *cobra.Command) *cobra.Command {
-	var head string
-	cmd.Flags().StringVar(&head, "head", "", "check the journal of the memory, too, and that its chain holds this hash; see journal head")
-	cmd.Example += `
-  recalld verify --head "$(cat head.txt)"`
-	plain := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !cmd.Flags().Changed("head") {
-			return plain(cmd, args)
-		}
-		if head == "" {
-			return usageErrorf("--head: is empty; recalld journal head prints one")
-		}
-		journal := a.verifyHead(cmd.Context(), head)
-		if e := (*exitError)(nil); errors.As(journal, &e) {
-			return journal // nothing could be checked
-		}
-		// A store that is damaged is told even if its journal is not whole.
-		store := plain(cmd, args)
-		if journal != nil && store != nil {
-			return fmt.Errorf("%w; %w", journal, store)
-		}
-		return errors.Join(journal, store)
+func (a *app) verifyWithHead(ctx context.Context, deep bool, head string) error {
+	if head == "" {
+		return usageErrorf("--head: is empty; recalld journal head prints one")
 	}
-	return cmd
+	journal := a.verifyHead(ctx, head)
+	if e := (*exitError)(nil); errors.As(journal, &e) {
+		return journal // nothing could be checked
+	}
+	// A store that is damaged is told even if its journal is not whole.
+	store := a.verify(ctx, deep)
+	if journal != nil && store != nil {
+		return fmt.Errorf("%w; %w", journal, store)
+	}
+	return errors.Join(journal, store)
 }
 
 // verifyHead checks the journal. A server that is too old to know heads would
