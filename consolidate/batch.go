@@ -9,7 +9,7 @@ import (
 // An Action is what a review does.
 type Action uint8
 
-// The actions, with the numbers they have on the wire; SetPolicy has none there.
+// The actions, with the numbers they have on the wire.
 const (
 	Approve Action = iota + 1
 	Reject
@@ -18,9 +18,10 @@ const (
 	Unpin
 	Undo
 	SetPolicy
+	Supersede
 )
 
-var actionNames = [...]string{"none", "approve", "reject", "edit", "pin", "unpin", "undo", "set policy"}
+var actionNames = [...]string{"none", "approve", "reject", "edit", "pin", "unpin", "undo", "set policy", "supersede"}
 
 // String is a name for people.
 func (a Action) String() string {
@@ -33,7 +34,9 @@ func (a Action) String() string {
 // A Review is one change that a person made.
 type Review struct {
 	Action  Action
-	Entries []string // ids, but for Undo and SetPolicy
+	Entries []string // ids, but for Undo and SetPolicy; of Supersede the one that does
+
+	Superseded []string // of Supersede: ids of what the entry supersedes
 
 	Text     string   // of Edit; empty once forgotten
 	TextHash [32]byte // SHA-256(salt ‖ text), with a salt that goes with the text
@@ -89,6 +92,9 @@ func (b Batch) Sum() [32]byte {
 	if r := b.Review; r != nil {
 		c = c.text("review").text(r.Action.String()).texts(r.Entries).bytes(r.TextHash[:]).
 			bytes(r.Undoes[:]).number(uint64(r.Policy)).text(r.Author)
+		if r.Action == Supersede { // the others came before it
+			c = c.texts(r.Superseded)
+		}
 		return sha256.Sum256(c)
 	}
 	c = c.text("window").text(b.Session).position(b.From).position(b.To).

@@ -63,6 +63,7 @@ func Fold(batches []Batch, stale func(Batch) bool) Journal {
 	f.journal.Ends = map[string]Position{}
 	f.verdicts(batches)
 	f.windows(batches)
+	f.confirmed(batches)
 	f.records()
 	f.edits(batches)
 	f.states()
@@ -164,6 +165,27 @@ func (f *folding) windows(batches []Batch) {
 		}
 	}
 	slices.SortStableFunc(f.said, func(a, b saying) int { return cmp.Compare(a.entry.Turn, b.entry.Turn) })
+}
+
+// confirmed collects the links that people made.
+func (f *folding) confirmed(batches []Batch) {
+	said := map[string]Entry{}
+	for _, b := range batches {
+		for _, e := range b.Entries {
+			said[e.ID] = e
+		}
+	}
+	for _, b := range batches {
+		if b.Review == nil || b.Review.Action != Supersede || f.undone[b.Hash] {
+			continue
+		}
+		for _, from := range b.Review.Entries {
+			e := said[from]
+			for _, to := range b.Review.Superseded {
+				f.links = append(f.links, link{from: from, to: to, turn: e.Turn, forever: e.Forgotten})
+			}
+		}
+	}
 }
 
 // records makes one record of all that say the same.

@@ -196,6 +196,38 @@ func TestCandidatesWait(t *testing.T) {
 	}
 }
 
+// TestConfirmedSupersede: what a person says was replaced leaves the block, until
+// they take it back or turn the newer entry down.
+func TestConfirmedSupersede(t *testing.T) {
+	chain := batches(t, chat("> use Postgres for the ledger", "> Always use tabs.", "> Never commit on Fridays."))
+	postgres, tabs := chain[0].Entries[0].ID, chain[0].Entries[1].ID
+	confirmed := review(chain, consolidate.Review{Action: consolidate.Supersede, Entries: []string{tabs}, Superseded: []string{postgres}, Author: "Ann"})
+	undone := review(confirmed, consolidate.Review{Action: consolidate.Undo, Undoes: confirmed[1].Hash})
+	rejected := review(confirmed, consolidate.Review{Action: consolidate.Reject, Entries: []string{tabs}})
+	forgotten := slices.Clone(confirmed)
+	forgotten[0].Entries = slices.Clone(chain[0].Entries)
+	forgotten[0].Entries[1].Forgotten = true
+	for _, tt := range []struct {
+		name  string
+		chain []consolidate.Batch
+		want  string
+	}{
+		{"confirmed", confirmed, "superseded: use Postgres for the ledger"},
+		{"undone", undone, "live: use Postgres for the ledger"},
+		{"the newer one rejected", rejected, "live: use Postgres for the ledger"},
+		{"the newer one forgotten", forgotten, "superseded: use Postgres for the ledger"},
+	} {
+		if got := states(consolidate.Fold(tt.chain, nil)); got[0] != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got[0], tt.want)
+		}
+	}
+	other := confirmed[1]
+	other.Review = &consolidate.Review{Action: consolidate.Supersede, Entries: []string{tabs}, Superseded: []string{tabs}, Author: "Ann"}
+	if other.Sum() == confirmed[1].Hash {
+		t.Error("the hash does not cover what is superseded")
+	}
+}
+
 func TestPolicyIsInTheChain(t *testing.T) {
 	chain := batches(t, chat("> hi"))
 	set := review(chain, consolidate.Review{Action: consolidate.SetPolicy, Policy: consolidate.ByReview})

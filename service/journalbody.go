@@ -42,6 +42,8 @@ type review struct {
 	Undoes   []byte   `json:",omitempty"`
 	Policy   consolidate.Policy
 	Author   string
+
+	Superseded []string `json:",omitempty"`
 }
 
 var errBody = errors.New("is not a batch of this version")
@@ -53,7 +55,7 @@ func encodeBatch(b consolidate.Batch, dropped map[consolidate.Reason]int, salt [
 	if r := b.Review; r != nil {
 		out.Review = &review{
 			Action: r.Action, Entries: r.Entries, Text: r.Text, Salt: salt, TextHash: r.TextHash[:], Undoes: r.Undoes[:],
-			Policy: r.Policy, Author: r.Author,
+			Policy: r.Policy, Author: r.Author, Superseded: r.Superseded,
 		}
 	} else {
 		row.Session, row.FirstTurn, row.LastTurn = b.Session, b.FirstTurn, b.LastTurn
@@ -100,7 +102,7 @@ func decodeBatch(row *ledger.JournalBatch) (consolidate.Batch, error) {
 		}
 		b.Review = &consolidate.Review{
 			Action: r.Action, Entries: r.Entries, Text: r.Text, TextHash: [32]byte(r.TextHash), Undoes: [32]byte(r.Undoes),
-			Policy: r.Policy, Author: r.Author,
+			Policy: r.Policy, Author: r.Author, Superseded: r.Superseded,
 		}
 		return b, nil
 	}

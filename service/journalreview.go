@@ -68,7 +68,13 @@ func checkReview(req *recalldv1.ReviewRequest) error {
 	if err := checkEnum("action", req.GetAction(), recalldv1.ReviewAction_name, false); err != nil {
 		return err
 	}
+	if req.GetAction() == recalldv1.ReviewAction_REVIEW_ACTION_SET_POLICY {
+		return invalid("action", "is that of SetPolicy; call it instead", nil, nil)
+	}
 	if err := checkName("author", req.GetAuthor(), true); err != nil {
+		return err
+	}
+	if err := checkSuperseded(req); err != nil {
 		return err
 	}
 	ids, undo, edit := req.GetEntryIds(), req.GetAction() == recalldv1.ReviewAction_REVIEW_ACTION_UNDO, req.GetAction() == recalldv1.ReviewAction_REVIEW_ACTION_EDIT
@@ -100,6 +106,31 @@ func checkReview(req *recalldv1.ReviewRequest) error {
 	return nil
 }
 
+// checkSuperseded refuses what no review of this action can say of older entries.
+func checkSuperseded(req *recalldv1.ReviewRequest) error {
+	older := req.GetSupersededIds()
+	if req.GetAction() != recalldv1.ReviewAction_REVIEW_ACTION_SUPERSEDE {
+		if len(older) > 0 {
+			return invalid("superseded_ids", "have a meaning only for a supersede", nil, nil)
+		}
+		return nil
+	}
+	switch {
+	case len(req.GetEntryIds()) > 1:
+		return invalid("entry_ids", "are too many for a supersede", 1, len(req.GetEntryIds()))
+	case len(older) == 0:
+		return invalid("superseded_ids", "are none", nil, nil)
+	case len(older) > maxReviewed:
+		return invalid("superseded_ids", "are too many", maxReviewed, len(older))
+	}
+	for i, id := range older {
+		if err := checkName(fmt.Sprintf("superseded_ids[%d]", i), id, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // reviewOf is the review that a request asks for, and the entries it touches.
 func reviewOf(e *edition, req *recalldv1.ReviewRequest) (r consolidate.Review, touched []string, err error) {
 	r = consolidate.Review{Action: consolidate.Action(req.GetAction()), Author: req.GetAuthor()}
@@ -111,20 +142,37 @@ func reviewOf(e *edition, req *recalldv1.ReviewRequest) (r consolidate.Review, t
 		r.Undoes = undone.Hash
 		return r, touchedBy(e, undone), nil
 	}
-	for i, id := range req.GetEntryIds() {
-		record := e.journal.Find(id)
-		if record == nil {
-			return r, nil, errUnknown(fmt.Sprintf("entry_ids[%d]", i))
-		}
-		// A fact said again goes by the id it was first said under.
-		if !slices.Contains(r.Entries, record.ID) {
-			r.Entries = append(r.Entries, record.ID)
+	if r.Entries, err = recordsNamed(e, "entry_ids", req.GetEntryIds()); err != nil {
+		return r, nil, err
+	}
+	if r.Superseded, err = recordsNamed(e, "superseded_ids", req.GetSupersededIds()); err != nil {
+		return r, nil, err
+	}
+	for i, id := range r.Superseded {
+		if older := e.journal.Find(id); older.Turn > e.journal.Find(r.Entries[0]).Last.Turn || id == r.Entries[0] {
+			return r, nil, invalid(fmt.Sprintf("superseded_ids[%d]", i), "was not said before the entry", nil, nil)
 		}
 	}
 	if r.Action == consolidate.Edit {
 		r.Text = req.GetText()
 	}
-	return r, r.Entries, nil
+	return r, slices.Concat(r.Entries, r.Superseded), nil
+}
+
+// recordsNamed returns the ids of the entries that a field of a request names:
+// a fact said again goes by the id it was first said under.
+func recordsNamed(e *edition, field string, ids []string) ([]string, error) {
+	var out []string
+	for i, id := range ids {
+		record := e.journal.Find(id)
+		if record == nil {
+			return nil, errUnknown(fmt.Sprintf("%s[%d]", field, i))
+		}
+		if !slices.Contains(out, record.ID) {
+			out = append(out, record.ID)
+		}
+	}
+	return out, nil
 }
 
 // findReview returns the batch of a hash, which must be a review.
@@ -156,7 +204,7 @@ func touchedBy(e *edition, b *consolidate.Batch) []string {
 		}
 		b = next
 	}
-	return b.Review.Entries
+	return slices.Concat(b.Review.Entries, b.Review.Superseded)
 }
 
 // addReview adds the batch of a review, made anew when something else was added
@@ -192,6 +240,9 @@ func (h *journal) SetPolicy(ctx context.Context, req *recalldv1.SetPolicyRequest
 	if err := checkEnum("policy", req.GetPolicy(), recalldv1.Policy_name, false); err != nil {
 		return nil, err
 	}
+	if err := checkName("author", req.GetAuthor(), false); err != nil {
+		return nil, err
+	}
 	m, e, release, err := h.enter(ctx, req.GetMemory())
 	if err != nil {
 		return nil, err
@@ -203,7 +254,7 @@ func (h *journal) SetPolicy(ctx context.Context, req *recalldv1.SetPolicyRequest
 	}
 	if e.journal.Policy != policy {
 		_, _, err = h.addReview(ctx, m, e, func(*edition) (consolidate.Review, []byte, error) {
-			return consolidate.Review{Action: consolidate.SetPolicy, Policy: policy}, nil, nil
+			return consolidate.Review{Action: consolidate.SetPolicy, Policy: policy, Author: req.GetAuthor()}, nil, nil
 		})
 	}
 	return &recalldv1.SetPolicyResponse{Policy: req.GetPolicy()}, err
@@ -242,10 +293,8 @@ func (h *journal) Log(ctx context.Context, req *recalldv1.LogRequest) (*recalldv
 func batchOf(b *consolidate.Batch) *recalldv1.Batch {
 	out := &recalldv1.Batch{Hash: hashOf(b.Hash), Predecessor: hashOf(b.Previous), At: stampOf(b.At)}
 	if r := b.Review; r != nil {
-		if r.Action != consolidate.SetPolicy { // it has no number on the wire
-			out.Action = recalldv1.ReviewAction(r.Action)
-		}
-		out.Author, out.EntryIds = name(r.Author), r.Entries
+		out.Action = recalldv1.ReviewAction(r.Action)
+		out.Author, out.EntryIds = name(r.Author), slices.Concat(r.Entries, r.Superseded)
 		return out
 	}
 	out.SourceHash, out.Extractor = hashOf(b.Source), name(b.Extractor)

@@ -36,7 +36,7 @@ An entry is named by its id or by the beginning of it, at least four digits.`,
 		a.journalReviewCommand(recalldv1.ReviewAction_REVIEW_ACTION_REJECT),
 		a.journalReviewCommand(recalldv1.ReviewAction_REVIEW_ACTION_PIN),
 		a.journalReviewCommand(recalldv1.ReviewAction_REVIEW_ACTION_UNPIN),
-		a.journalEditCommand(), a.journalUndoCommand(),
+		a.journalEditCommand(), a.journalSupersedeCommand(), a.journalUndoCommand(),
 		a.journalLogCommand(), a.journalHeadCommand(), a.journalPolicyCommand(),
 	)
 	return cmd

@@ -150,13 +150,14 @@ func batchDeed(b *recalldv1.Batch) string {
 	entries := count(len(b.GetEntryIds()), "entry", "entries")
 	switch {
 	case isReview(b):
-		deed := actionName(b.GetAction())
+		deed := strings.ReplaceAll(actionName(b.GetAction()), "_", " ")
 		if len(b.GetEntryIds()) > 0 {
 			deed += " " + entries
 		}
-		return deed + " by " + oneLine(b.GetAuthor())
-	case b.GetExtractor() == "":
-		return "policy"
+		if b.GetAuthor() != "" {
+			deed += " by " + oneLine(b.GetAuthor())
+		}
+		return deed
 	}
 	turns := fmt.Sprintf("turns %d to %d", b.GetFirstTurn(), b.GetLastTurn())
 	if b.GetFirstTurn() == b.GetLastTurn() {

@@ -28,6 +28,11 @@ var reviewWords = map[recalldv1.ReviewAction]struct{ short, long, done string }{
 	recalldv1.ReviewAction_REVIEW_ACTION_EDIT: {
 		"Word an entry anew", "Edit gives an entry another text. Its quotes stay what they are.", "Edited",
 	},
+	recalldv1.ReviewAction_REVIEW_ACTION_SUPERSEDE: {
+		"Confirm that an entry changes older ones", `Supersede says that an entry replaces what was decided before: the older entries
+stay readable and leave the block. recalld only proposes such changes ("it may
+change", in journal show) unless the words name what they put away.`, "Superseded",
+	},
 	recalldv1.ReviewAction_REVIEW_ACTION_UNDO: {
 		"Take back a review", "Undo takes back the review of a batch, named by its hash or the beginning of it;\nrecalld journal log lists them. An undo is a batch too, and can be undone.", "Undone",
 	},
@@ -76,6 +81,26 @@ func (a *app) journalEditCommand() *cobra.Command {
 	return cmd
 }
 
+func (a *app) journalSupersedeCommand() *cobra.Command {
+	var author string
+	cmd := a.reviewCommand(recalldv1.ReviewAction_REVIEW_ACTION_SUPERSEDE, "ENTRY_ID OLDER_ID...",
+		`  recalld journal show b81d04
+  recalld journal supersede b81d04 3f2a9c`, &author)
+	cmd.Args = func(_ *cobra.Command, ids []string) error {
+		if len(ids) < 2 {
+			return usageErrorf("journal supersede: takes an entry id and the ids of older entries")
+		}
+		return nil
+	}
+	cmd.ValidArgsFunction = a.completeEntries(0)
+	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
+		return a.review(cmd.Context(), &recalldv1.ReviewRequest{
+			Action: recalldv1.ReviewAction_REVIEW_ACTION_SUPERSEDE, EntryIds: ids[:1], SupersededIds: ids[1:], Author: author,
+		})
+	}
+	return cmd
+}
+
 func (a *app) journalUndoCommand() *cobra.Command {
 	var author string
 	cmd := a.reviewCommand(recalldv1.ReviewAction_REVIEW_ACTION_UNDO, "BATCH_HASH",
@@ -101,6 +126,9 @@ func (a *app) review(ctx context.Context, request *recalldv1.ReviewRequest) (err
 	return a.withJournal(ctx, func(j journalCall) (err error) {
 		request.Memory = j.ref
 		if request.EntryIds, err = j.entryIDs(ctx, request.EntryIds); err != nil {
+			return err
+		}
+		if request.SupersededIds, err = j.entryIDs(ctx, request.SupersededIds); err != nil {
 			return err
 		}
 		if request.BatchHash, err = j.batchHash(ctx, request.BatchHash); err != nil {
@@ -132,7 +160,8 @@ func userName() (string, error) {
 }
 
 func (a *app) journalPolicyCommand() *cobra.Command {
-	return &cobra.Command{
+	var author string
+	cmd := &cobra.Command{
 		Use:   "policy auto|review",
 		Short: "Say whether new entries hold by themselves",
 		Long: `With the policy auto a new entry is live at once if its confidence is high
@@ -148,8 +177,14 @@ is in the journal already stays as it is.`,
 			if policy == recalldv1.Policy_POLICY_UNSPECIFIED {
 				return usageErrorf("journal policy: %q is not known; the policies are auto and review", args[0])
 			}
+			if author == "" {
+				var err error
+				if author, err = userName(); err != nil {
+					return err
+				}
+			}
 			return a.withJournal(ctx, func(j journalCall) error {
-				answer, err := j.SetPolicy(ctx, &recalldv1.SetPolicyRequest{Memory: j.ref, Policy: policy})
+				answer, err := j.SetPolicy(ctx, &recalldv1.SetPolicyRequest{Memory: j.ref, Policy: policy, Author: author})
 				if err != nil {
 					return a.failed("journal policy", err)
 				}
@@ -164,6 +199,8 @@ is in the journal already stays as it is.`,
 			})
 		},
 	}
+	cmd.Flags().StringVar(&author, "author", "", "who does it (default the name of the user of this machine)")
+	return cmd
 }
 
 func (a *app) journalLogCommand() *cobra.Command {

@@ -144,6 +144,95 @@ func (x *Spend) GetMilliseconds() uint64 {
 	return 0
 }
 
+// A ModelStatus tells how a model server has fared since the start.
+type ModelStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "embed", "expand" or "extract".
+	Purpose string `protobuf:"bytes,1,opt,name=purpose,proto3" json:"purpose,omitempty"`
+	// As it was named: "ollama:NAME" or "openai:NAME".
+	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
+	// Memory text leaves this machine.
+	Remote bool `protobuf:"varint,3,opt,name=remote,proto3" json:"remote,omitempty"`
+	// After three failures in a row it is not asked until retry_at.
+	Failures      uint32                 `protobuf:"varint,4,opt,name=failures,proto3" json:"failures,omitempty"`
+	RetryAt       *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=retry_at,json=retryAt,proto3" json:"retry_at,omitempty"`
+	LastError     string                 `protobuf:"bytes,6,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelStatus) Reset() {
+	*x = ModelStatus{}
+	mi := &file_recalld_v1_admin_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelStatus) ProtoMessage() {}
+
+func (x *ModelStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_recalld_v1_admin_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelStatus.ProtoReflect.Descriptor instead.
+func (*ModelStatus) Descriptor() ([]byte, []int) {
+	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ModelStatus) GetPurpose() string {
+	if x != nil {
+		return x.Purpose
+	}
+	return ""
+}
+
+func (x *ModelStatus) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *ModelStatus) GetRemote() bool {
+	if x != nil {
+		return x.Remote
+	}
+	return false
+}
+
+func (x *ModelStatus) GetFailures() uint32 {
+	if x != nil {
+		return x.Failures
+	}
+	return 0
+}
+
+func (x *ModelStatus) GetRetryAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RetryAt
+	}
+	return nil
+}
+
+func (x *ModelStatus) GetLastError() string {
+	if x != nil {
+		return x.LastError
+	}
+	return ""
+}
+
 type MemoryStatus struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Id          string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -171,13 +260,25 @@ type MemoryStatus struct {
 	JournalEntries  uint64 `protobuf:"varint,20,opt,name=journal_entries,json=journalEntries,proto3" json:"journal_entries,omitempty"`
 	JournalRejected uint64 `protobuf:"varint,21,opt,name=journal_rejected,json=journalRejected,proto3" json:"journal_rejected,omitempty"`
 	JournalAttempts uint32 `protobuf:"varint,22,opt,name=journal_attempts,json=journalAttempts,proto3" json:"journal_attempts,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The schedule is more than two periods late.
+	JournalLate bool `protobuf:"varint,23,opt,name=journal_late,json=journalLate,proto3" json:"journal_late,omitempty"`
+	// When the memory was last looked after (checkpoint, compaction, a sample
+	// verified), and what was found.
+	MaintenanceLastRun *timestamppb.Timestamp `protobuf:"bytes,24,opt,name=maintenance_last_run,json=maintenanceLastRun,proto3" json:"maintenance_last_run,omitempty"`
+	MaintenanceError   string                 `protobuf:"bytes,25,opt,name=maintenance_error,json=maintenanceError,proto3" json:"maintenance_error,omitempty"`
+	// Identity of the vectors that answer now, and of those being made in the
+	// background with the number of slices done and in all.
+	EmbeddingModel     string `protobuf:"bytes,26,opt,name=embedding_model,json=embeddingModel,proto3" json:"embedding_model,omitempty"`
+	EmbeddingNextModel string `protobuf:"bytes,27,opt,name=embedding_next_model,json=embeddingNextModel,proto3" json:"embedding_next_model,omitempty"`
+	EmbeddingDone      uint64 `protobuf:"varint,28,opt,name=embedding_done,json=embeddingDone,proto3" json:"embedding_done,omitempty"`
+	EmbeddingTotal     uint64 `protobuf:"varint,29,opt,name=embedding_total,json=embeddingTotal,proto3" json:"embedding_total,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *MemoryStatus) Reset() {
 	*x = MemoryStatus{}
-	mi := &file_recalld_v1_admin_proto_msgTypes[2]
+	mi := &file_recalld_v1_admin_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -189,7 +290,7 @@ func (x *MemoryStatus) String() string {
 func (*MemoryStatus) ProtoMessage() {}
 
 func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_recalld_v1_admin_proto_msgTypes[2]
+	mi := &file_recalld_v1_admin_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -202,7 +303,7 @@ func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryStatus.ProtoReflect.Descriptor instead.
 func (*MemoryStatus) Descriptor() ([]byte, []int) {
-	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{2}
+	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *MemoryStatus) GetId() string {
@@ -359,6 +460,55 @@ func (x *MemoryStatus) GetJournalAttempts() uint32 {
 	return 0
 }
 
+func (x *MemoryStatus) GetJournalLate() bool {
+	if x != nil {
+		return x.JournalLate
+	}
+	return false
+}
+
+func (x *MemoryStatus) GetMaintenanceLastRun() *timestamppb.Timestamp {
+	if x != nil {
+		return x.MaintenanceLastRun
+	}
+	return nil
+}
+
+func (x *MemoryStatus) GetMaintenanceError() string {
+	if x != nil {
+		return x.MaintenanceError
+	}
+	return ""
+}
+
+func (x *MemoryStatus) GetEmbeddingModel() string {
+	if x != nil {
+		return x.EmbeddingModel
+	}
+	return ""
+}
+
+func (x *MemoryStatus) GetEmbeddingNextModel() string {
+	if x != nil {
+		return x.EmbeddingNextModel
+	}
+	return ""
+}
+
+func (x *MemoryStatus) GetEmbeddingDone() uint64 {
+	if x != nil {
+		return x.EmbeddingDone
+	}
+	return 0
+}
+
+func (x *MemoryStatus) GetEmbeddingTotal() uint64 {
+	if x != nil {
+		return x.EmbeddingTotal
+	}
+	return 0
+}
+
 type StatusResponse struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Build     string                 `protobuf:"bytes,1,opt,name=build,proto3" json:"build,omitempty"`
@@ -370,13 +520,21 @@ type StatusResponse struct {
 	EmbeddingModel string          `protobuf:"bytes,6,opt,name=embedding_model,json=embeddingModel,proto3" json:"embedding_model,omitempty"`
 	ExpansionModel string          `protobuf:"bytes,7,opt,name=expansion_model,json=expansionModel,proto3" json:"expansion_model,omitempty"`
 	Memories       []*MemoryStatus `protobuf:"bytes,8,rep,name=memories,proto3" json:"memories,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// "builtin", or the model that extracts the journal.
+	ExtractionModel string         `protobuf:"bytes,9,opt,name=extraction_model,json=extractionModel,proto3" json:"extraction_model,omitempty"`
+	Models          []*ModelStatus `protobuf:"bytes,10,rep,name=models,proto3" json:"models,omitempty"`
+	// Of all memories together.
+	SpendToday []*Spend `protobuf:"bytes,11,rep,name=spend_today,json=spendToday,proto3" json:"spend_today,omitempty"`
+	// Tokens a day; 0 is no cap.
+	DailyTokensMemory uint64 `protobuf:"varint,12,opt,name=daily_tokens_memory,json=dailyTokensMemory,proto3" json:"daily_tokens_memory,omitempty"`
+	DailyTokens       uint64 `protobuf:"varint,13,opt,name=daily_tokens,json=dailyTokens,proto3" json:"daily_tokens,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_recalld_v1_admin_proto_msgTypes[3]
+	mi := &file_recalld_v1_admin_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -388,7 +546,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_recalld_v1_admin_proto_msgTypes[3]
+	mi := &file_recalld_v1_admin_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -401,7 +559,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{3}
+	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *StatusResponse) GetBuild() string {
@@ -460,6 +618,41 @@ func (x *StatusResponse) GetMemories() []*MemoryStatus {
 	return nil
 }
 
+func (x *StatusResponse) GetExtractionModel() string {
+	if x != nil {
+		return x.ExtractionModel
+	}
+	return ""
+}
+
+func (x *StatusResponse) GetModels() []*ModelStatus {
+	if x != nil {
+		return x.Models
+	}
+	return nil
+}
+
+func (x *StatusResponse) GetSpendToday() []*Spend {
+	if x != nil {
+		return x.SpendToday
+	}
+	return nil
+}
+
+func (x *StatusResponse) GetDailyTokensMemory() uint64 {
+	if x != nil {
+		return x.DailyTokensMemory
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetDailyTokens() uint64 {
+	if x != nil {
+		return x.DailyTokens
+	}
+	return 0
+}
+
 type VerifyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Unset: the whole store.
@@ -475,7 +668,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_recalld_v1_admin_proto_msgTypes[4]
+	mi := &file_recalld_v1_admin_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -487,7 +680,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_recalld_v1_admin_proto_msgTypes[4]
+	mi := &file_recalld_v1_admin_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -500,7 +693,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{4}
+	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *VerifyRequest) GetMemory() *MemoryRef {
@@ -544,7 +737,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_recalld_v1_admin_proto_msgTypes[5]
+	mi := &file_recalld_v1_admin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -556,7 +749,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_recalld_v1_admin_proto_msgTypes[5]
+	mi := &file_recalld_v1_admin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -569,7 +762,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{5}
+	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Problem) GetMemoryId() string {
@@ -623,7 +816,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_recalld_v1_admin_proto_msgTypes[6]
+	mi := &file_recalld_v1_admin_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -635,7 +828,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_recalld_v1_admin_proto_msgTypes[6]
+	mi := &file_recalld_v1_admin_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -648,7 +841,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{6}
+	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *VerifyResponse) GetMemoryId() string {
@@ -709,7 +902,7 @@ type RebuildRequest struct {
 
 func (x *RebuildRequest) Reset() {
 	*x = RebuildRequest{}
-	mi := &file_recalld_v1_admin_proto_msgTypes[7]
+	mi := &file_recalld_v1_admin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -721,7 +914,7 @@ func (x *RebuildRequest) String() string {
 func (*RebuildRequest) ProtoMessage() {}
 
 func (x *RebuildRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_recalld_v1_admin_proto_msgTypes[7]
+	mi := &file_recalld_v1_admin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -734,7 +927,7 @@ func (x *RebuildRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildRequest.ProtoReflect.Descriptor instead.
 func (*RebuildRequest) Descriptor() ([]byte, []int) {
-	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{7}
+	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RebuildRequest) GetMemory() *MemoryRef {
@@ -755,7 +948,7 @@ type RebuildResponse struct {
 
 func (x *RebuildResponse) Reset() {
 	*x = RebuildResponse{}
-	mi := &file_recalld_v1_admin_proto_msgTypes[8]
+	mi := &file_recalld_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -767,7 +960,7 @@ func (x *RebuildResponse) String() string {
 func (*RebuildResponse) ProtoMessage() {}
 
 func (x *RebuildResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_recalld_v1_admin_proto_msgTypes[8]
+	mi := &file_recalld_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -780,7 +973,7 @@ func (x *RebuildResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildResponse.ProtoReflect.Descriptor instead.
 func (*RebuildResponse) Descriptor() ([]byte, []int) {
-	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{8}
+	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RebuildResponse) GetMessagesDone() uint64 {
@@ -814,7 +1007,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_recalld_v1_admin_proto_msgTypes[9]
+	mi := &file_recalld_v1_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -826,7 +1019,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_recalld_v1_admin_proto_msgTypes[9]
+	mi := &file_recalld_v1_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -839,7 +1032,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *BackupRequest) GetFolder() string {
@@ -860,7 +1053,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_recalld_v1_admin_proto_msgTypes[10]
+	mi := &file_recalld_v1_admin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -872,7 +1065,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_recalld_v1_admin_proto_msgTypes[10]
+	mi := &file_recalld_v1_admin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -885,7 +1078,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *BackupResponse) GetMemoriesDone() uint64 {
@@ -917,7 +1110,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_recalld_v1_admin_proto_msgTypes[11]
+	mi := &file_recalld_v1_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -929,7 +1122,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_recalld_v1_admin_proto_msgTypes[11]
+	mi := &file_recalld_v1_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -942,7 +1135,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{12}
 }
 
 type StopResponse struct {
@@ -954,7 +1147,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_recalld_v1_admin_proto_msgTypes[12]
+	mi := &file_recalld_v1_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -966,7 +1159,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_recalld_v1_admin_proto_msgTypes[12]
+	mi := &file_recalld_v1_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -979,7 +1172,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_recalld_v1_admin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StopResponse) GetProcessId() uint32 {
@@ -1002,7 +1195,15 @@ const file_recalld_v1_admin_proto_rawDesc = "" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x14\n" +
 	"\x05calls\x18\x03 \x01(\x04R\x05calls\x12\x16\n" +
 	"\x06tokens\x18\x04 \x01(\x04R\x06tokens\x12\"\n" +
-	"\fmilliseconds\x18\x05 \x01(\x04R\fmilliseconds\"\x96\x06\n" +
+	"\fmilliseconds\x18\x05 \x01(\x04R\fmilliseconds\"\xc7\x01\n" +
+	"\vModelStatus\x12\x18\n" +
+	"\apurpose\x18\x01 \x01(\tR\apurpose\x12\x14\n" +
+	"\x05model\x18\x02 \x01(\tR\x05model\x12\x16\n" +
+	"\x06remote\x18\x03 \x01(\bR\x06remote\x12\x1a\n" +
+	"\bfailures\x18\x04 \x01(\rR\bfailures\x125\n" +
+	"\bretry_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aretryAt\x12\x1d\n" +
+	"\n" +
+	"last_error\x18\x06 \x01(\tR\tlastError\"\xdf\b\n" +
 	"\fMemoryStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x18\n" +
@@ -1033,7 +1234,14 @@ const file_recalld_v1_admin_proto_rawDesc = "" +
 	"\x06damage\x18\x13 \x01(\tR\x06damage\x12'\n" +
 	"\x0fjournal_entries\x18\x14 \x01(\x04R\x0ejournalEntries\x12)\n" +
 	"\x10journal_rejected\x18\x15 \x01(\x04R\x0fjournalRejected\x12)\n" +
-	"\x10journal_attempts\x18\x16 \x01(\rR\x0fjournalAttempts\"\xaf\x02\n" +
+	"\x10journal_attempts\x18\x16 \x01(\rR\x0fjournalAttempts\x12!\n" +
+	"\fjournal_late\x18\x17 \x01(\bR\vjournalLate\x12L\n" +
+	"\x14maintenance_last_run\x18\x18 \x01(\v2\x1a.google.protobuf.TimestampR\x12maintenanceLastRun\x12+\n" +
+	"\x11maintenance_error\x18\x19 \x01(\tR\x10maintenanceError\x12'\n" +
+	"\x0fembedding_model\x18\x1a \x01(\tR\x0eembeddingModel\x120\n" +
+	"\x14embedding_next_model\x18\x1b \x01(\tR\x12embeddingNextModel\x12%\n" +
+	"\x0eembedding_done\x18\x1c \x01(\x04R\rembeddingDone\x12'\n" +
+	"\x0fembedding_total\x18\x1d \x01(\x04R\x0eembeddingTotal\"\x92\x04\n" +
 	"\x0eStatusResponse\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x12\x12\n" +
 	"\x04root\x18\x02 \x01(\tR\x04root\x12\x16\n" +
@@ -1043,7 +1251,14 @@ const file_recalld_v1_admin_proto_rawDesc = "" +
 	"\astarted\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12'\n" +
 	"\x0fembedding_model\x18\x06 \x01(\tR\x0eembeddingModel\x12'\n" +
 	"\x0fexpansion_model\x18\a \x01(\tR\x0eexpansionModel\x124\n" +
-	"\bmemories\x18\b \x03(\v2\x18.recalld.v1.MemoryStatusR\bmemories\"~\n" +
+	"\bmemories\x18\b \x03(\v2\x18.recalld.v1.MemoryStatusR\bmemories\x12)\n" +
+	"\x10extraction_model\x18\t \x01(\tR\x0fextractionModel\x12/\n" +
+	"\x06models\x18\n" +
+	" \x03(\v2\x17.recalld.v1.ModelStatusR\x06models\x122\n" +
+	"\vspend_today\x18\v \x03(\v2\x11.recalld.v1.SpendR\n" +
+	"spendToday\x12.\n" +
+	"\x13daily_tokens_memory\x18\f \x01(\x04R\x11dailyTokensMemory\x12!\n" +
+	"\fdaily_tokens\x18\r \x01(\x04R\vdailyTokens\"~\n" +
 	"\rVerifyRequest\x12-\n" +
 	"\x06memory\x18\x01 \x01(\v2\x15.recalld.v1.MemoryRefR\x06memory\x12\x12\n" +
 	"\x04deep\x18\x02 \x01(\bR\x04deep\x12\x16\n" +
@@ -1098,51 +1313,56 @@ func file_recalld_v1_admin_proto_rawDescGZIP() []byte {
 	return file_recalld_v1_admin_proto_rawDescData
 }
 
-var file_recalld_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_recalld_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_recalld_v1_admin_proto_goTypes = []any{
 	(*StatusRequest)(nil),         // 0: recalld.v1.StatusRequest
 	(*Spend)(nil),                 // 1: recalld.v1.Spend
-	(*MemoryStatus)(nil),          // 2: recalld.v1.MemoryStatus
-	(*StatusResponse)(nil),        // 3: recalld.v1.StatusResponse
-	(*VerifyRequest)(nil),         // 4: recalld.v1.VerifyRequest
-	(*Problem)(nil),               // 5: recalld.v1.Problem
-	(*VerifyResponse)(nil),        // 6: recalld.v1.VerifyResponse
-	(*RebuildRequest)(nil),        // 7: recalld.v1.RebuildRequest
-	(*RebuildResponse)(nil),       // 8: recalld.v1.RebuildResponse
-	(*BackupRequest)(nil),         // 9: recalld.v1.BackupRequest
-	(*BackupResponse)(nil),        // 10: recalld.v1.BackupResponse
-	(*StopRequest)(nil),           // 11: recalld.v1.StopRequest
-	(*StopResponse)(nil),          // 12: recalld.v1.StopResponse
-	(*MemoryRef)(nil),             // 13: recalld.v1.MemoryRef
-	(*Reach)(nil),                 // 14: recalld.v1.Reach
+	(*ModelStatus)(nil),           // 2: recalld.v1.ModelStatus
+	(*MemoryStatus)(nil),          // 3: recalld.v1.MemoryStatus
+	(*StatusResponse)(nil),        // 4: recalld.v1.StatusResponse
+	(*VerifyRequest)(nil),         // 5: recalld.v1.VerifyRequest
+	(*Problem)(nil),               // 6: recalld.v1.Problem
+	(*VerifyResponse)(nil),        // 7: recalld.v1.VerifyResponse
+	(*RebuildRequest)(nil),        // 8: recalld.v1.RebuildRequest
+	(*RebuildResponse)(nil),       // 9: recalld.v1.RebuildResponse
+	(*BackupRequest)(nil),         // 10: recalld.v1.BackupRequest
+	(*BackupResponse)(nil),        // 11: recalld.v1.BackupResponse
+	(*StopRequest)(nil),           // 12: recalld.v1.StopRequest
+	(*StopResponse)(nil),          // 13: recalld.v1.StopResponse
+	(*MemoryRef)(nil),             // 14: recalld.v1.MemoryRef
 	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(*Reach)(nil),                 // 16: recalld.v1.Reach
 }
 var file_recalld_v1_admin_proto_depIdxs = []int32{
-	13, // 0: recalld.v1.StatusRequest.memory:type_name -> recalld.v1.MemoryRef
-	14, // 1: recalld.v1.MemoryStatus.reach:type_name -> recalld.v1.Reach
-	15, // 2: recalld.v1.MemoryStatus.journal_last_run:type_name -> google.protobuf.Timestamp
-	15, // 3: recalld.v1.MemoryStatus.journal_next_run:type_name -> google.protobuf.Timestamp
-	1,  // 4: recalld.v1.MemoryStatus.spend_today:type_name -> recalld.v1.Spend
-	15, // 5: recalld.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
-	2,  // 6: recalld.v1.StatusResponse.memories:type_name -> recalld.v1.MemoryStatus
-	13, // 7: recalld.v1.VerifyRequest.memory:type_name -> recalld.v1.MemoryRef
-	5,  // 8: recalld.v1.VerifyResponse.problems:type_name -> recalld.v1.Problem
-	13, // 9: recalld.v1.RebuildRequest.memory:type_name -> recalld.v1.MemoryRef
-	0,  // 10: recalld.v1.AdminService.Status:input_type -> recalld.v1.StatusRequest
-	4,  // 11: recalld.v1.AdminService.Verify:input_type -> recalld.v1.VerifyRequest
-	7,  // 12: recalld.v1.AdminService.Rebuild:input_type -> recalld.v1.RebuildRequest
-	9,  // 13: recalld.v1.AdminService.Backup:input_type -> recalld.v1.BackupRequest
-	11, // 14: recalld.v1.AdminService.Stop:input_type -> recalld.v1.StopRequest
-	3,  // 15: recalld.v1.AdminService.Status:output_type -> recalld.v1.StatusResponse
-	6,  // 16: recalld.v1.AdminService.Verify:output_type -> recalld.v1.VerifyResponse
-	8,  // 17: recalld.v1.AdminService.Rebuild:output_type -> recalld.v1.RebuildResponse
-	10, // 18: recalld.v1.AdminService.Backup:output_type -> recalld.v1.BackupResponse
-	12, // 19: recalld.v1.AdminService.Stop:output_type -> recalld.v1.StopResponse
-	15, // [15:20] is the sub-list for method output_type
-	10, // [10:15] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	14, // 0: recalld.v1.StatusRequest.memory:type_name -> recalld.v1.MemoryRef
+	15, // 1: recalld.v1.ModelStatus.retry_at:type_name -> google.protobuf.Timestamp
+	16, // 2: recalld.v1.MemoryStatus.reach:type_name -> recalld.v1.Reach
+	15, // 3: recalld.v1.MemoryStatus.journal_last_run:type_name -> google.protobuf.Timestamp
+	15, // 4: recalld.v1.MemoryStatus.journal_next_run:type_name -> google.protobuf.Timestamp
+	1,  // 5: recalld.v1.MemoryStatus.spend_today:type_name -> recalld.v1.Spend
+	15, // 6: recalld.v1.MemoryStatus.maintenance_last_run:type_name -> google.protobuf.Timestamp
+	15, // 7: recalld.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
+	3,  // 8: recalld.v1.StatusResponse.memories:type_name -> recalld.v1.MemoryStatus
+	2,  // 9: recalld.v1.StatusResponse.models:type_name -> recalld.v1.ModelStatus
+	1,  // 10: recalld.v1.StatusResponse.spend_today:type_name -> recalld.v1.Spend
+	14, // 11: recalld.v1.VerifyRequest.memory:type_name -> recalld.v1.MemoryRef
+	6,  // 12: recalld.v1.VerifyResponse.problems:type_name -> recalld.v1.Problem
+	14, // 13: recalld.v1.RebuildRequest.memory:type_name -> recalld.v1.MemoryRef
+	0,  // 14: recalld.v1.AdminService.Status:input_type -> recalld.v1.StatusRequest
+	5,  // 15: recalld.v1.AdminService.Verify:input_type -> recalld.v1.VerifyRequest
+	8,  // 16: recalld.v1.AdminService.Rebuild:input_type -> recalld.v1.RebuildRequest
+	10, // 17: recalld.v1.AdminService.Backup:input_type -> recalld.v1.BackupRequest
+	12, // 18: recalld.v1.AdminService.Stop:input_type -> recalld.v1.StopRequest
+	4,  // 19: recalld.v1.AdminService.Status:output_type -> recalld.v1.StatusResponse
+	7,  // 20: recalld.v1.AdminService.Verify:output_type -> recalld.v1.VerifyResponse
+	9,  // 21: recalld.v1.AdminService.Rebuild:output_type -> recalld.v1.RebuildResponse
+	11, // 22: recalld.v1.AdminService.Backup:output_type -> recalld.v1.BackupResponse
+	13, // 23: recalld.v1.AdminService.Stop:output_type -> recalld.v1.StopResponse
+	19, // [19:24] is the sub-list for method output_type
+	14, // [14:19] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_recalld_v1_admin_proto_init() }
@@ -1157,7 +1377,7 @@ func file_recalld_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_recalld_v1_admin_proto_rawDesc), len(file_recalld_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -204,6 +204,10 @@ const (
 	ReviewAction_REVIEW_ACTION_UNPIN       ReviewAction = 5
 	// Undo the batch named in batch_hash.
 	ReviewAction_REVIEW_ACTION_UNDO ReviewAction = 6
+	// Of a batch that SetPolicy made; Review does not take it.
+	ReviewAction_REVIEW_ACTION_SET_POLICY ReviewAction = 7
+	// Confirm that an entry supersedes the older ones in superseded_ids.
+	ReviewAction_REVIEW_ACTION_SUPERSEDE ReviewAction = 8
 )
 
 // Enum value maps for ReviewAction.
@@ -216,6 +220,8 @@ var (
 		4: "REVIEW_ACTION_PIN",
 		5: "REVIEW_ACTION_UNPIN",
 		6: "REVIEW_ACTION_UNDO",
+		7: "REVIEW_ACTION_SET_POLICY",
+		8: "REVIEW_ACTION_SUPERSEDE",
 	}
 	ReviewAction_value = map[string]int32{
 		"REVIEW_ACTION_UNSPECIFIED": 0,
@@ -225,6 +231,8 @@ var (
 		"REVIEW_ACTION_PIN":         4,
 		"REVIEW_ACTION_UNPIN":       5,
 		"REVIEW_ACTION_UNDO":        6,
+		"REVIEW_ACTION_SET_POLICY":  7,
+		"REVIEW_ACTION_SUPERSEDE":   8,
 	}
 )
 
@@ -606,7 +614,9 @@ type GetRequest struct {
 	// Relevance to it decides among decisions when the budget is short.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	// 512 to 64,000; 0 is 16,000.
-	BudgetBytes   uint32 `protobuf:"varint,3,opt,name=budget_bytes,json=budgetBytes,proto3" json:"budget_bytes,omitempty"`
+	BudgetBytes uint32 `protobuf:"varint,3,opt,name=budget_bytes,json=budgetBytes,proto3" json:"budget_bytes,omitempty"`
+	// The chat that is going on, if any: the block says how far it was read.
+	SessionId     string `protobuf:"bytes,4,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -660,6 +670,13 @@ func (x *GetRequest) GetBudgetBytes() uint32 {
 		return x.BudgetBytes
 	}
 	return 0
+}
+
+func (x *GetRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
 }
 
 type GetResponse struct {
@@ -991,7 +1008,9 @@ type ReviewRequest struct {
 	// For UNDO.
 	BatchHash string `protobuf:"bytes,5,opt,name=batch_hash,json=batchHash,proto3" json:"batch_hash,omitempty"`
 	// Who does it.
-	Author        string `protobuf:"bytes,6,opt,name=author,proto3" json:"author,omitempty"`
+	Author string `protobuf:"bytes,6,opt,name=author,proto3" json:"author,omitempty"`
+	// For SUPERSEDE.
+	SupersededIds []string `protobuf:"bytes,7,rep,name=superseded_ids,json=supersededIds,proto3" json:"superseded_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1066,6 +1085,13 @@ func (x *ReviewRequest) GetAuthor() string {
 		return x.Author
 	}
 	return ""
+}
+
+func (x *ReviewRequest) GetSupersededIds() []string {
+	if x != nil {
+		return x.SupersededIds
+	}
+	return nil
 }
 
 type ReviewResponse struct {
@@ -1360,9 +1386,11 @@ func (x *LogResponse) GetCursor() string {
 }
 
 type SetPolicyRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Memory        *MemoryRef             `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
-	Policy        Policy                 `protobuf:"varint,2,opt,name=policy,proto3,enum=recalld.v1.Policy" json:"policy,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Memory *MemoryRef             `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
+	Policy Policy                 `protobuf:"varint,2,opt,name=policy,proto3,enum=recalld.v1.Policy" json:"policy,omitempty"`
+	// Who does it.
+	Author        string `protobuf:"bytes,3,opt,name=author,proto3" json:"author,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1409,6 +1437,13 @@ func (x *SetPolicyRequest) GetPolicy() Policy {
 		return x.Policy
 	}
 	return Policy_POLICY_UNSPECIFIED
+}
+
+func (x *SetPolicyRequest) GetAuthor() string {
+	if x != nil {
+		return x.Author
+	}
+	return ""
 }
 
 type SetPolicyResponse struct {
@@ -1851,12 +1886,14 @@ const file_recalld_v1_journal_proto_rawDesc = "" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12/\n" +
 	"\aread_to\x18\x02 \x01(\v2\x16.recalld.v1.SpokenTimeR\x06readTo\x12#\n" +
-	"\rturns_waiting\x18\x03 \x01(\x04R\fturnsWaiting\"x\n" +
+	"\rturns_waiting\x18\x03 \x01(\x04R\fturnsWaiting\"\x97\x01\n" +
 	"\n" +
 	"GetRequest\x12-\n" +
 	"\x06memory\x18\x01 \x01(\v2\x15.recalld.v1.MemoryRefR\x06memory\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12!\n" +
-	"\fbudget_bytes\x18\x03 \x01(\rR\vbudgetBytes\"\xb1\x01\n" +
+	"\fbudget_bytes\x18\x03 \x01(\rR\vbudgetBytes\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x04 \x01(\tR\tsessionId\"\xb1\x01\n" +
 	"\vGetResponse\x12\x1b\n" +
 	"\tmemory_id\x18\x01 \x01(\tR\bmemoryId\x12\x14\n" +
 	"\x05block\x18\x02 \x01(\tR\x05block\x12+\n" +
@@ -1878,7 +1915,7 @@ const file_recalld_v1_journal_proto_rawDesc = "" +
 	"\fShowResponse\x12'\n" +
 	"\x05entry\x18\x01 \x01(\v2\x11.recalld.v1.EntryR\x05entry\x12/\n" +
 	"\bmessages\x18\x02 \x03(\v2\x13.recalld.v1.MessageR\bmessages\x12+\n" +
-	"\arelated\x18\x03 \x03(\v2\x11.recalld.v1.EntryR\arelated\"\xd8\x01\n" +
+	"\arelated\x18\x03 \x03(\v2\x11.recalld.v1.EntryR\arelated\"\xff\x01\n" +
 	"\rReviewRequest\x12-\n" +
 	"\x06memory\x18\x01 \x01(\v2\x15.recalld.v1.MemoryRefR\x06memory\x120\n" +
 	"\x06action\x18\x02 \x01(\x0e2\x18.recalld.v1.ReviewActionR\x06action\x12\x1b\n" +
@@ -1886,7 +1923,8 @@ const file_recalld_v1_journal_proto_rawDesc = "" +
 	"\x04text\x18\x04 \x01(\tR\x04text\x12\x1d\n" +
 	"\n" +
 	"batch_hash\x18\x05 \x01(\tR\tbatchHash\x12\x16\n" +
-	"\x06author\x18\x06 \x01(\tR\x06author\"f\n" +
+	"\x06author\x18\x06 \x01(\tR\x06author\x12%\n" +
+	"\x0esuperseded_ids\x18\a \x03(\tR\rsupersededIds\"f\n" +
 	"\x0eReviewResponse\x12'\n" +
 	"\x05batch\x18\x01 \x01(\v2\x11.recalld.v1.BatchR\x05batch\x12+\n" +
 	"\aentries\x18\x02 \x03(\v2\x11.recalld.v1.EntryR\aentries\"\xea\x02\n" +
@@ -1913,10 +1951,11 @@ const file_recalld_v1_journal_proto_rawDesc = "" +
 	"\x06cursor\x18\x03 \x01(\tR\x06cursor\"R\n" +
 	"\vLogResponse\x12+\n" +
 	"\abatches\x18\x01 \x03(\v2\x11.recalld.v1.BatchR\abatches\x12\x16\n" +
-	"\x06cursor\x18\x02 \x01(\tR\x06cursor\"m\n" +
+	"\x06cursor\x18\x02 \x01(\tR\x06cursor\"\x85\x01\n" +
 	"\x10SetPolicyRequest\x12-\n" +
 	"\x06memory\x18\x01 \x01(\v2\x15.recalld.v1.MemoryRefR\x06memory\x12*\n" +
-	"\x06policy\x18\x02 \x01(\x0e2\x12.recalld.v1.PolicyR\x06policy\"?\n" +
+	"\x06policy\x18\x02 \x01(\x0e2\x12.recalld.v1.PolicyR\x06policy\x12\x16\n" +
+	"\x06author\x18\x03 \x01(\tR\x06author\"?\n" +
 	"\x11SetPolicyResponse\x12*\n" +
 	"\x06policy\x18\x01 \x01(\x0e2\x12.recalld.v1.PolicyR\x06policy\"<\n" +
 	"\vHeadRequest\x12-\n" +
@@ -1962,7 +2001,7 @@ const file_recalld_v1_journal_proto_rawDesc = "" +
 	"\tQuoteRole\x12\x1a\n" +
 	"\x16QUOTE_ROLE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fQUOTE_ROLE_SAYS\x10\x01\x12\x17\n" +
-	"\x13QUOTE_ROLE_PROPOSAL\x10\x02*\xc2\x01\n" +
+	"\x13QUOTE_ROLE_PROPOSAL\x10\x02*\xfd\x01\n" +
 	"\fReviewAction\x12\x1d\n" +
 	"\x19REVIEW_ACTION_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15REVIEW_ACTION_APPROVE\x10\x01\x12\x18\n" +
@@ -1970,7 +2009,9 @@ const file_recalld_v1_journal_proto_rawDesc = "" +
 	"\x12REVIEW_ACTION_EDIT\x10\x03\x12\x15\n" +
 	"\x11REVIEW_ACTION_PIN\x10\x04\x12\x17\n" +
 	"\x13REVIEW_ACTION_UNPIN\x10\x05\x12\x16\n" +
-	"\x12REVIEW_ACTION_UNDO\x10\x06*D\n" +
+	"\x12REVIEW_ACTION_UNDO\x10\x06\x12\x1c\n" +
+	"\x18REVIEW_ACTION_SET_POLICY\x10\a\x12\x1b\n" +
+	"\x17REVIEW_ACTION_SUPERSEDE\x10\b*D\n" +
 	"\x06Policy\x12\x16\n" +
 	"\x12POLICY_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vPOLICY_AUTO\x10\x01\x12\x11\n" +
