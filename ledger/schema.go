@@ -117,7 +117,7 @@ CREATE INDEX binding_memory ON binding (memory);
 -- 0: an Append made the row, and it stands only while turns rest on it.
 ALTER TABLE memory ADD COLUMN kept INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE binding ADD COLUMN kept INTEGER NOT NULL DEFAULT 1;
-`}
+`, spendMigration}
 
 // schemaVersion returns how many migrations a file has seen.
 func schemaVersion(ctx context.Context, q querier) (int, error) {
