@@ -18,6 +18,7 @@ var allowed = map[string][]string{
 	"embed":            {"llm"},
 	"expand":           {"llm"},
 	"llm":              {},
+	"llm/llmtest":      {},
 	"ledger":           {},
 	"retrieve":         {},
 	"proto/recalld/v1": {},
