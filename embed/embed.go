@@ -9,13 +9,21 @@
 // Because sums of rows are all there is, a caller may weight the tokens by
 // statistics of its own and needs nothing but Tokens and Row for that.
 //
+// A [Remote] is a model on a server, Ollama's or one that speaks the protocol of
+// OpenAI. It may be late, wrong or gone; it says so with errors, and never
+// returns a vector that is none. What a model needs to be asked well (prefixes,
+// folding, the length of its window) is known by its name.
+//
 // A text may have no vector: a nil one means "no opinion". A table of English
 // word pieces places other scripts so badly that a ranking is better off with
 // words alone; [Static.Represents] says which texts those are.
 //
-// The package knows nothing of who asks, stores nothing and ranks nothing. A
-// Static is safe for concurrent use, and equal texts give equal vectors on
-// every machine, bit for bit.
+// Vectors of different models, or of one model asked differently, must never
+// meet: Identity tells them apart.
+//
+// The package knows nothing of who asks, stores nothing and ranks nothing. Its
+// types are safe for concurrent use. Equal texts give equal vectors: of a Static
+// on every machine, bit for bit; of a Remote as far as its server does.
 package embed
 
 import (
