@@ -162,7 +162,7 @@ func TestJournalOfAnOlderFile(t *testing.T) {
 	s := openStore(t, root, ledger.Options{})
 	id := closedMemory(t, s)
 	path := filepath.Join(s.Folder(id), "ledger.db")
-	execute(t, path, "DROP TABLE batch", "DROP TABLE closing", "PRAGMA user_version = 1")
+	execute(t, path, "DROP TABLE given", "DROP TABLE batch", "DROP TABLE closing", "PRAGMA user_version = 1")
 	m := openMemory(t, s, key)
 	if c, err := m.Counts(t.Context()); err != nil || c.Turns != 1 {
 		t.Errorf("counts %+v, %v", c, err)

@@ -83,7 +83,7 @@ CREATE TABLE forgotten (
 	key BLOB PRIMARY KEY CHECK (length(key) = 32), -- HMAC-SHA256(memory.secret, message id)
 	at  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-`, journalMigration}
+`, journalMigration, givenMigration}
 
 // catalogMigrations make the tables of the store.
 var catalogMigrations = []string{`
@@ -117,7 +117,7 @@ CREATE INDEX binding_memory ON binding (memory);
 -- 0: an Append made the row, and it stands only while turns rest on it.
 ALTER TABLE memory ADD COLUMN kept INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE binding ADD COLUMN kept INTEGER NOT NULL DEFAULT 1;
-`, spendMigration}
+`, spendMigration, maintenanceMigration}
 
 // schemaVersion returns how many migrations a file has seen.
 func schemaVersion(ctx context.Context, q querier) (int, error) {

@@ -56,12 +56,22 @@ func (s *Store) AddSpend(ctx context.Context, memory string, add Spend) error {
 // SpendToday returns what a memory spent today (UTC), by purpose and model; of
 // all memories together if memory is empty.
 func (s *Store) SpendToday(ctx context.Context, memory string) ([]Spend, error) {
+	return s.sumSpend(ctx, s.now().UTC().Format(time.DateOnly), memory)
+}
+
+// SpendSoFar returns what all memories spent since spending is kept, by purpose
+// and model.
+func (s *Store) SpendSoFar(ctx context.Context) ([]Spend, error) {
+	return s.sumSpend(ctx, "", "")
+}
+
+// sumSpend sums over one day or, if day is empty, all, and so with memory.
+func (s *Store) sumSpend(ctx context.Context, day, memory string) ([]Spend, error) {
 	if s.readOnly {
 		return nil, nil // nothing is spent there, and the table may be missing
 	}
 	rows, err := s.reads.QueryContext(ctx, `SELECT purpose, model, sum(calls), sum(tokens), sum(micros) FROM spend
-		WHERE day = ?1 AND (?2 = '' OR memory = ?2) GROUP BY purpose, model ORDER BY purpose, model`,
-		s.now().UTC().Format(time.DateOnly), memory)
+		WHERE ?1 IN ('', day) AND ?2 IN ('', memory) GROUP BY purpose, model ORDER BY purpose, model`, day, memory)
 	if err != nil {
 		return nil, fmt.Errorf("read spend: %w", translate(catalogName, err))
 	}

@@ -56,6 +56,13 @@ func TestSpend(t *testing.T) {
 	}, 0, 118)
 	now = now.Add(2 * time.Hour) // a new day in UTC
 	check("a", nil, 0, 0)
+	want := []ledger.Spend{
+		{Purpose: "embed", Model: "ollama:e", Calls: 2, Tokens: 103},
+		{Purpose: "expand", Model: "ollama:m", Calls: 3, Tokens: 15, Took: time.Second + 1500*time.Microsecond},
+	}
+	if got, err := s.SpendSoFar(t.Context()); err != nil || !cmp.Equal(got, want) {
+		t.Errorf("SpendSoFar = %+v, %v; want %+v", got, err, want)
+	}
 	if problems, err := s.Verify(t.Context()); err != nil || len(problems) > 0 {
 		t.Errorf("Verify = %+v, %v", problems, err)
 	}

@@ -108,6 +108,7 @@ func (v *verification) structure(ctx context.Context) error {
 		{"message", v.order},
 		{"closing", v.closings},
 		{"batch", v.batches},
+		{"given", v.given},
 	} {
 		if err := v.note(check.table, check.run(ctx, tx)); err != nil {
 			return err
