@@ -5,11 +5,12 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
 // builtinVersion names the rules below and the cues. It changes with them.
-const builtinVersion = "builtin 1"
+const builtinVersion = "builtin 2"
 
 // longMessage is how many words make a message one that is mostly pasted: of
 // such a message only the first and last few sentences are read.
@@ -18,8 +19,12 @@ const (
 	longEdge    = 4
 )
 
-// agreedSure is below the threshold.
-const agreedSure = 0.55
+// agreedSure and thinSure are below the threshold: of what follows an agreement
+// to something that is not there, and of words that do not say what they are about.
+const (
+	agreedSure = 0.55
+	thinSure   = 0.50
+)
 
 // longClause is how many words make a clause one that tells rather than decides.
 const longClause = 45
@@ -67,7 +72,7 @@ func lastPiece(pieces []Piece) *Piece {
 // fromPerson reads one message of the person; before is the reply it answers, or nil.
 func (b Builtin) fromPerson(p Piece, before *Piece) []Draft {
 	text := prose(p.Text())
-	found := short(sentences(text))
+	found := slices.DeleteFunc(short(sentences(text)), func(s sentence) bool { return endsQuote(text[s.start:s.end]) })
 	if len(found) == 0 {
 		return nil
 	}
@@ -88,6 +93,9 @@ func (b Builtin) fromPerson(p Piece, before *Piece) []Draft {
 		if kind == 0 {
 			continue
 		}
+		if kind == Reversal && sure < Threshold {
+			s = l.narrow(text, s, sure, requests)
+		}
 		drafts = append(drafts, Draft{
 			Kind:       kind,
 			Confidence: sure,
@@ -104,6 +112,12 @@ func (b Builtin) fromPerson(p Piece, before *Piece) []Draft {
 	if before != nil {
 		drafts = l.acceptances(p, text, found, *before, drafts)
 	}
+	for i := range drafts {
+		d := &drafts[i]
+		if at := d.Quotes[0]; len(d.Quotes) == 1 && l.thin(string(p.Message.Text[at.Start:at.End])) {
+			d.Confidence = min(d.Confidence, thinSure)
+		}
+	}
 	return drafts
 }
 
@@ -111,6 +125,30 @@ func (b Builtin) fromPerson(p Piece, before *Piece) []Draft {
 // without marks.
 func short(found []sentence) []sentence {
 	return slices.DeleteFunc(found, func(s sentence) bool { return s.end-s.start > maxQuoteBytes })
+}
+
+// narrow returns the part of a sentence between two commas that says by itself
+// that something changed, if there is one. In a long sentence it alone shows what
+// that was.
+func (l *language) narrow(text []byte, s sentence, sure float64, requests bool) sentence {
+	for start := s.start; start < s.end; {
+		end := s.end
+		if at := bytes.IndexAny(text[start:s.end], ",;"); at >= 0 {
+			end = start + at
+		}
+		part := s
+		part.start, part.end = trimRange(text, start, end)
+		if kind, confidence := l.tell(string(text[part.start:part.end]), requests); kind == Reversal && confidence == sure {
+			return part
+		}
+		start = end + 1
+	}
+	return s
+}
+
+// endsQuote reports whether a sentence ends a quotation that begins before it.
+func endsQuote(sentence []byte) bool {
+	return bytes.HasSuffix(sentence, []byte(`"`)) && bytes.Count(sentence, []byte(`"`))%2 == 1
 }
 
 // quote is the quote of a sentence of p.
@@ -132,7 +170,28 @@ func (l *language) tell(text string, requests bool) (Kind, float64) {
 			best, sure = kind, confidence
 		}
 	}
+	if best.choice() && sure < asWritten && l.written(text, sentence) {
+		sure = min(sure, writtenSure)
+	}
 	return best, sure
+}
+
+const (
+	// asWritten is how sure a cue must be to find a choice in a sentence of
+	// written prose: such are pasted, from a review or a document.
+	asWritten   = 0.65
+	writtenSure = 0.55
+	// writtenWords is how many words a sentence has that is written prose.
+	writtenWords = 8
+)
+
+// written reports whether a sentence reads as written prose about something: it
+// begins with a capital letter, ends with a full stop and speaks of nobody who
+// takes part in the chat.
+func (l *language) written(text, sentence string) bool {
+	first, _ := utf8.DecodeRuneInString(text)
+	return unicode.IsUpper(first) && strings.HasSuffix(text, ".") && strings.Count(sentence, " ") > writtenWords &&
+		l.lists["parties"] != nil && !l.is("parties", sentence)
 }
 
 func rank(k Kind) int { return slices.Index(order[:], k) }

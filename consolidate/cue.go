@@ -29,8 +29,8 @@ var cueFiles embed.FS
 // A cue is a pattern that tells a kind.
 type cue struct {
 	sure    float64
-	pattern *regexp.Regexp
-	unless  *regexp.Regexp // nil: always
+	pattern *pattern
+	unless  *pattern // nil: always
 }
 
 func (c cue) matches(text string) bool {
@@ -43,7 +43,8 @@ type language struct {
 	words map[string]bool
 	hints []string // see hinted
 	cues  map[Kind][]cue
-	lists map[string]*regexp.Regexp
+	lists map[string]*regexp.Regexp // the patterns of a section as one
+	each  map[string][]*pattern     // and one by one, which is faster to look up
 
 	breaks, asks *regexp.Regexp
 }
@@ -66,9 +67,13 @@ var sections = map[string]bool{
 	"advice":   true, // the agent says what it would choose
 	"refers":   true, // a question about what was proposed before it
 	"task":     true, // what the reply offers is just to go on
+	"parties":  true, // words for those who take part in the chat
+	"either":   true, // a question that offers two things
+	"empty":    true, // words that do not say what something is about
 	"left":     true, // the agent says that work is left
 	"lefthead": true, // so does the head of a list
 	"done":     true, // and so does not
+	"settled":  true, // what a list says there is nothing to do about
 	"chosen":   true, // the agent says what the person chose
 	"revises":  true, // a choice that changes an earlier one
 	"filler":   true, // words that do not change what a fact says
@@ -115,7 +120,7 @@ func loadLanguages() ([]*language, error) {
 
 // parseLanguage reads one file of cues.
 func parseLanguage(name, data string) (*language, error) {
-	l := &language{name: name, words: map[string]bool{}, cues: map[Kind][]cue{}, lists: map[string]*regexp.Regexp{}}
+	l := &language{name: name, words: map[string]bool{}, cues: map[Kind][]cue{}, lists: map[string]*regexp.Regexp{}, each: map[string][]*pattern{}}
 	lists := map[string][]string{}
 	macros := []string{}
 	number := 0
@@ -155,6 +160,13 @@ func parseLanguage(name, data string) (*language, error) {
 			return nil, fmt.Errorf("cues %s, %s: %w", name, section, err)
 		}
 		l.lists[section] = re
+		for _, one := range patterns {
+			p, err := compilePattern(one)
+			if err != nil {
+				return nil, fmt.Errorf("cues %s, %s: %w", name, section, err)
+			}
+			l.each[section] = append(l.each[section], p)
+		}
 	}
 	l.breaks, l.asks = l.lists["breaks"], l.lists["asks"]
 	return l, nil
@@ -168,11 +180,11 @@ func parseCue(macros *strings.Replacer, s string) (cue, error) {
 	}
 	pattern, unless, but := strings.Cut(macros.Replace(pattern), " !! ")
 	c := cue{sure: sure}
-	if c.pattern, err = regexp.Compile(pattern); err != nil {
+	if c.pattern, err = compilePattern(pattern); err != nil {
 		return cue{}, err
 	}
 	if but {
-		if c.unless, err = regexp.Compile(unless); err != nil {
+		if c.unless, err = compilePattern(unless); err != nil {
 			return cue{}, err
 		}
 	}
@@ -182,8 +194,12 @@ func parseCue(macros *strings.Replacer, s string) (cue, error) {
 // is reports whether text matches a section; a section that the file does not
 // have matches nothing.
 func (l *language) is(section, text string) bool {
-	re := l.lists[section]
-	return re != nil && re.MatchString(text)
+	for _, p := range l.each[section] {
+		if p.MatchString(text) {
+			return true
+		}
+	}
+	return false
 }
 
 // tellingWords is how many words of a text are looked at for its language.

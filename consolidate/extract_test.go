@@ -150,7 +150,7 @@ func TestExtractIsDeterministicAndStops(t *testing.T) {
 
 // FuzzExtract checks that whatever is said, the drafts pass the checker.
 func FuzzExtract(f *testing.F) {
-	for _, s := range []string{"Always use tabs.\r\nyes", "```\nopen", "\xff\xfe let's use \xf0\x9f", "> q\n\n  x\n- \n1. ", strings.Repeat("no, use it. ", 400), "“let's” «use» „it“ ¿sí?"} {
+	for _, s := range []string{"Always use tabs.\r\nyes", "```\nopen", "\xff\xfe let's use \xf0\x9f", "> q\n\n  x\n- \n1. ", strings.Repeat("no, use it. ", 400), "“let's” «use» „it“ ¿sí?", "1. **a** b\n2. c\nI recommend:\n```\nx\n```\nWant me to do it?", "yes, do 1 and 2"} {
 		f.Add(s, s)
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {

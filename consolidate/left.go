@@ -31,7 +31,7 @@ func (b Builtin) fromAgent(p Piece) []Draft {
 		firstOfLine := s.start-s.line < 12 && len(bytes.TrimLeft(text[s.line:s.start], " \t*_#-•+0123456789.)")) == 0
 		if firstOfLine && !s.bullet {
 			if l.isHead(text, s) {
-				listed = l.is("lefthead", sentence) && !l.is("done", sentence)
+				listed = l.is("lefthead", sentence) && !l.is("done", sentence) && !l.is("settled", sentence)
 				continue
 			}
 			if len(strings.Fields(raw)) > headWords {
@@ -40,13 +40,13 @@ func (b Builtin) fromAgent(p Piece) []Draft {
 		}
 		draft := Draft{Kind: OpenWork, Quotes: []Quote{p.quote(s, Says)}}
 		switch {
-		case strings.HasSuffix(sentence, "? "):
+		case strings.HasSuffix(sentence, "? "), l.is("settled", sentence):
 			continue
 		case listed && s.bullet:
 			draft.Confidence = listSure
 		case !l.hinted(sentence):
 			continue
-		case l.is("chosen", sentence):
+		case l.is("chosen", sentence) && !l.is("veto", sentence):
 			draft.Kind, draft.Confidence = Decision, chosenSure
 		case l.is("left", sentence) && !l.is("done", sentence):
 			draft.Confidence = leftSure

@@ -90,7 +90,7 @@ func blank(b []byte) {
 
 var (
 	// pasteLine begins a line that a program printed or somebody quoted.
-	pasteLine = regexp.MustCompile(`^(?:[>❯|$%✓✗✔✘●⏺⎿]|\[\d|---|\+\+\+|@@|\d+[:|]|\+\S|\(use "git |fatal:|(?i:error:|warning:|traceback|exception|panic:|npm |at \S+\()|File "|ok\s+\S+/|FAIL\b|PASS\b|=== |[A-Z]{4,5}\b.*:|[\w.+-]+@[\w-]+[:~ ].*[$#%] )`)
+	pasteLine = regexp.MustCompile(`^(?:\S+:\d+:(?:\d+:)? \S|//|[>❯|$%✓✗✔✘●⏺⎿]|\[\d|---|\+\+\+|@@|\d+[:|]|\+\S|\(use "git |fatal:|(?i:error:|warning:|traceback|exception|panic:|npm |at \S+\()|File "|ok\s+\S+/|FAIL\b|PASS\b|=== |[A-Z]{4,5}\b.*:|[\w.+-]+@[\w-]+[:~ ].*[$#%] )`)
 	// drawing is what tables, trees and colour codes are made of.
 	drawing = regexp.MustCompile(`[│├└┌─▾▸⚠╭╰]|\x1b\[|\[[+\d ]+ -\d+\]`)
 )

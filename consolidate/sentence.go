@@ -45,14 +45,26 @@ func sentences(text []byte) []sentence {
 	return out
 }
 
-// trimRange takes space, marks of emphasis and of headings off both ends.
+// bold begins and ends words that are emphasised.
+const bold = "**"
+
+// trimRange takes space, marks of emphasis and of headings off both ends, but
+// for a mark whose other half stays.
 func trimRange(text []byte, start, end int) (int, int) {
 	const marks = " \t\r\n*_#"
+	from, to := start, end
 	for start < end && strings.IndexByte(marks, text[start]) >= 0 {
 		start++
 	}
 	for end > start && strings.IndexByte(marks, text[end-1]) >= 0 {
 		end--
+	}
+	if bytes.Count(text[start:end], []byte(bold))%2 == 1 {
+		if at := bytes.LastIndex(text[from:start], []byte(bold)); at >= 0 {
+			start = from + at
+		} else if at := bytes.Index(text[end:to], []byte(bold)); at >= 0 {
+			end += at + len(bold)
+		}
 	}
 	return start, end
 }
@@ -71,6 +83,9 @@ func sentenceEnd(text []byte, start int) (end, next int) {
 		case r == '。' || r == '！' || r == '？' || r == '।':
 			return at + size, at + size
 		case r == '.' || r == '!' || r == '?' || r == '…':
+			if listNumber(text[lineStart:at]) {
+				break // out of the switch: the item goes on
+			}
 			close := at + size
 			for close < len(text) && strings.IndexByte(`.!?"')]*_`, text[close]) >= 0 {
 				close++
@@ -82,6 +97,16 @@ func sentenceEnd(text []byte, start int) (end, next int) {
 		at += size
 	}
 	return len(text), len(text)
+}
+
+// listNumber reports whether the line so far is nothing but the number of a
+// list's item.
+func listNumber(line []byte) bool {
+	line = bytes.TrimLeft(line, " \t\r*_#>(")
+	if len(line) == 0 || len(line) > 2 {
+		return false
+	}
+	return !bytes.ContainsFunc(line, func(r rune) bool { return r < '0' || r > '9' })
 }
 
 // goesOn reports whether next continues a line that was wrapped.
