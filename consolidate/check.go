@@ -28,6 +28,11 @@ const (
 	NotProposed     Reason = "proposal is not the agent's, or not before its acceptance"
 	TwoSpeakers     Reason = "words of several speakers"
 	Repeated        Reason = "same as another draft"
+
+	// Those of what a model proposes.
+	Unreadable Reason = "not of the form that was asked for"
+	NotSaid    Reason = "quoted words are not in the message"
+	TooMany    Reason = "more entries than one window may have"
 )
 
 const (
@@ -68,6 +73,8 @@ func Check(w Window, drafts []Draft) ([]Entry, map[Reason]int) {
 // check returns the entry of a draft, or why there is none.
 func (w Window) check(d Draft) (Entry, Reason) {
 	switch {
+	case d.Refused != "":
+		return Entry{}, d.Refused
 	case !d.Kind.valid():
 		return Entry{}, UnknownKind
 	case !(d.Confidence >= 0 && d.Confidence <= 1): // NaN is neither

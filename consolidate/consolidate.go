@@ -134,6 +134,10 @@ type Draft struct {
 	Kind       Kind
 	Quotes     []Quote
 	Confidence float64 // 0 to 1
+
+	// Refused is why the extractor itself takes nothing from it, if it does not:
+	// Check then only counts it.
+	Refused Reason
 }
 
 // An Entry is a draft whose quotes were found, with what the quoted messages

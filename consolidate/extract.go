@@ -7,7 +7,8 @@ import "context"
 // Extract reads the window's pieces; of its context it may quote what the
 // person accepts. It must return soon after ctx is done, and be safe for
 // concurrent use. An error means that nothing is known about the window, which
-// stays to be read; no drafts and no error mean that it holds nothing.
+// stays to be read; it repeats nothing of what was said. No drafts and no error
+// mean that the window holds nothing.
 type Extractor interface {
 	// Identity names everything that decides what is extracted: the program's
 	// version and, if there is one, model and prompt. It is part of every batch.
