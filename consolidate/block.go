@@ -20,18 +20,20 @@ const (
 // A Reach says how far the journal got in one session.
 type Reach struct {
 	Session string
-	ReadTo  time.Time // of the last message that was read; zero for none
+	ReadTo  time.Time // of the last message that was read; zero for none, or an unknown time
 	Zone    string
+	Read    int // turns that were read
 	Waiting int // finished turns that were not read yet
 }
 
 // BlockOptions say what a block is for. The zero value is a block of
 // [DefaultBudget] bytes that knows of no chat.
 type BlockOptions struct {
-	Budget  int    // bytes, the frame included
-	Frame   int    // bytes that whoever frames the block adds
-	Message string // decides among decisions when the budget is short
-	Reach   *Reach // of the chat that is going on
+	Budget  int          // bytes, the frame included
+	Frame   int          // bytes that whoever frames the block adds
+	Message string       // decides among decisions when the budget is short
+	Reach   *Reach       // of the chat that is going on
+	Turn    *TurnOptions // the block is for one turn, which needs less
 
 	// Escape makes a text safe to stand within a line; nil takes line breaks away.
 	Escape func(string) string
@@ -67,16 +69,24 @@ var parts = [...]part{
 // preferences, open work, decisions, reversals, and of each those that are
 // pinned, then the newest; of decisions, where not all fit, the ones that have
 // most to do with the message. They are rendered in these parts, in the order in
-// which they were said. A budget out of range is taken to its nearer end.
+// which they were said. A budget out of range is taken to its nearer end. For one
+// turn see [TurnOptions].
 func (j Journal) Block(o BlockOptions) Block {
-	budget := cmp.Or(o.Budget, DefaultBudget)
-	left := min(max(budget, MinBudget), MaxBudget) - o.Frame
+	room := o.room()
 	reach := o.reachLine()
-	left -= len(reach)
+	room.Take(SizeOf(reach))
+	var bearing map[string]float64
+	if o.Turn != nil {
+		bearing = j.bearing(o.Message, o.Turn)
+	}
 	var b Block
 	var lines []string
 	for _, p := range parts {
-		chosen, missed := o.choose(j.live(p.kinds), p, &left)
+		live := j.live(p.kinds)
+		if o.Turn != nil {
+			live = o.Turn.wanted(live, bearing)
+		}
+		chosen, missed := o.choose(live, p, &room)
 		b.Left += missed
 		if len(chosen) == 0 {
 			continue
@@ -84,7 +94,7 @@ func (j Journal) Block(o BlockOptions) Block {
 		lines = append(lines, p.heading())
 		for _, r := range chosen {
 			lines = append(lines, o.line(r))
-			b.Entries = append(b.Entries, r)
+			b.Entries = append(b.Entries, *r)
 		}
 	}
 	if len(lines) > 0 {
@@ -93,19 +103,27 @@ func (j Journal) Block(o BlockOptions) Block {
 	return b
 }
 
+// room is what the lines of the block may take.
+func (o BlockOptions) room() Size {
+	if o.Turn != nil {
+		return o.Turn.Room
+	}
+	budget := min(max(cmp.Or(o.Budget, DefaultBudget), MinBudget), MaxBudget)
+	return Size{Bytes: budget - o.Frame, Units: math.MaxInt}
+}
+
 func (p part) heading() string { return p.head + ":\n" }
 
 // live returns the live records of some kinds, the newest first, pinned ones
 // before all others.
-func (j Journal) live(kinds []Kind) []Record {
-	var out []Record
-	for _, r := range j.Records {
-		if r.State == Live && slices.Contains(kinds, r.Kind) {
+func (j Journal) live(kinds []Kind) []*Record {
+	var out []*Record
+	for i := range slices.Backward(j.Records) {
+		if r := &j.Records[i]; r.State == Live && slices.Contains(kinds, r.Kind) {
 			out = append(out, r)
 		}
 	}
-	slices.Reverse(out)
-	slices.SortStableFunc(out, func(a, b Record) int {
+	slices.SortStableFunc(out, func(a, b *Record) int {
 		return cmp.Or(compareBool(b.Pinned, a.Pinned), cmp.Compare(b.Last.Turn, a.Last.Turn))
 	})
 	return out
@@ -121,30 +139,32 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// choose takes records until the budget is used up, and returns them in the
+// choose takes records until the room is used up, and returns them in the
 // order in which they were said, with the number of those left out. A long one
 // does not keep a shorter one out.
-func (o BlockOptions) choose(live []Record, p part, left *int) ([]Record, int) {
-	sizes := 0
-	for _, r := range live {
-		sizes += len(o.line(r))
-	}
-	if slices.Contains(p.kinds, Decision) && sizes+len(p.heading()) > *left && o.Message != "" {
-		byRelevance(live, o.Message)
-	}
-	var chosen []Record
-	for _, r := range live {
-		cost := len(o.line(r))
-		if len(chosen) == 0 {
-			cost += len(p.heading())
+func (o BlockOptions) choose(live []*Record, p part, room *Size) ([]*Record, int) {
+	if slices.Contains(p.kinds, Decision) && o.Message != "" && o.Turn == nil {
+		all := SizeOf(p.heading())
+		for _, r := range live {
+			all = all.plus(SizeOf(o.line(r)))
 		}
-		if cost > *left {
+		if !all.Within(*room) {
+			byRelevance(live, o.Message)
+		}
+	}
+	var chosen []*Record
+	for _, r := range live {
+		cost := SizeOf(o.line(r))
+		if len(chosen) == 0 {
+			cost = cost.plus(SizeOf(p.heading()))
+		}
+		if !cost.Within(*room) {
 			continue
 		}
-		*left -= cost
+		room.Take(cost)
 		chosen = append(chosen, r)
 	}
-	slices.SortStableFunc(chosen, func(a, b Record) int {
+	slices.SortStableFunc(chosen, func(a, b *Record) int {
 		return cmp.Or(cmp.Compare(a.Turn, b.Turn), cmp.Compare(a.ID, b.ID))
 	})
 	return chosen, len(live) - len(chosen)
@@ -152,7 +172,7 @@ func (o BlockOptions) choose(live []Record, p part, left *int) ([]Record, int) {
 
 // byRelevance sorts records by the rare words they share with a message; equal
 // ones stay as they are, and pinned ones in front.
-func byRelevance(records []Record, message string) {
+func byRelevance(records []*Record, message string) {
 	asked := wordSet(content(message, true))
 	df := map[string]int{}
 	sets := map[string]map[string]bool{}
@@ -173,7 +193,7 @@ func byRelevance(records []Record, message string) {
 		}
 		scores[r.ID] = score
 	}
-	slices.SortStableFunc(records, func(a, b Record) int {
+	slices.SortStableFunc(records, func(a, b *Record) int {
 		return cmp.Or(compareBool(b.Pinned, a.Pinned), cmp.Compare(scores[b.ID], scores[a.ID]))
 	})
 }
@@ -181,7 +201,7 @@ func byRelevance(records []Record, message string) {
 // line renders one record:
 //
 //   - 2026-03-05 "Ann" (rule 0123456789abcdef0123): Always use tabs.
-func (o BlockOptions) line(r Record) string {
+func (o BlockOptions) line(r *Record) string {
 	escape := o.Escape
 	if escape == nil {
 		escape = func(s string) string { return strings.Join(strings.Fields(s), " ") }
@@ -212,19 +232,26 @@ func (o BlockOptions) reachLine() string {
 	if r == nil {
 		return "What was decided:\n"
 	}
-	line := "What was decided; "
-	if r.ReadTo.IsZero() {
-		line += "nothing of this chat is read yet"
-	} else {
-		line += "read up to " + o.in(r.ReadTo, r.Zone).Format("2006-01-02 15:04 -07:00")
-	}
+	var said []string
 	switch {
-	case r.Waiting == 1:
-		line += "; 1 turn of this chat not yet"
-	case r.Waiting > 1:
-		line += fmt.Sprintf("; %d turns of this chat not yet", r.Waiting)
+	case !r.ReadTo.IsZero():
+		said = append(said, "read up to "+o.in(r.ReadTo, r.Zone).Format("2006-01-02 15:04 -07:00"))
+	case r.Read > 0:
+		said = append(said, turns(r.Read)+" of this chat read")
+	case r.Waiting == 0:
+		said = append(said, "nothing of this chat yet")
 	}
-	return line + ".\n"
+	if r.Waiting > 0 {
+		said = append(said, turns(r.Waiting)+" of this chat not yet")
+	}
+	return "What was decided; " + strings.Join(said, "; ") + ".\n"
+}
+
+func turns(n int) string {
+	if n == 1 {
+		return "1 turn"
+	}
+	return fmt.Sprintf("%d turns", n)
 }
 
 func (o BlockOptions) in(t time.Time, zone string) time.Time {
