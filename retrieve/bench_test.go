@@ -62,6 +62,76 @@ func (v *vocabulary) turns(n int) []retrieve.Document {
 	return list
 }
 
+// BenchmarkRecallModel measures recall with a model that is asked and answers
+// at once, 768 numbers to a vector, beside the built-in one: what it costs to
+// keep and compare its vectors.
+func BenchmarkRecallModel(b *testing.B) {
+	if testing.Short() {
+		b.Skip("short")
+	}
+	const size = 20000
+	turns := newVocabulary(1).turns(size)
+	model := newBag("m", 768)
+	vectors := model.embed([]string{"a", "b c", "d", "e f g", "h"})
+	model.documents = func(_ context.Context, texts []string) ([][]float32, error) {
+		list := make([][]float32, len(texts))
+		for i, text := range texts {
+			list[i] = slices.Clone(vectors[len(text)%len(vectors)])
+			list[i][len(text)] += 20
+		}
+		return list, nil
+	}
+	model.query = func(_ context.Context, text string) ([]float32, error) { return vectors[len(text)%len(vectors)], nil }
+	for name, o := range map[string]retrieve.Options{"builtin": {Embedder: embed.BuiltIn()}, "model": remoteOptions(model, turns)} {
+		b.Run(name, func(b *testing.B) {
+			folder := b.TempDir()
+			x := openAt(b, folder, o, nil)
+			ctx, cancel := context.WithCancel(b.Context())
+			done := make(chan struct{})
+			go func() { defer close(done); _ = x.Run(ctx) }()
+			begin := time.Now()
+			if err := x.Add(ctx, turns); err != nil {
+				b.Fatal(err)
+			}
+			if err := x.Flush(ctx); err != nil {
+				b.Fatal(err)
+			}
+			if name == "model" {
+				if err := x.WaitEmbedded(ctx); err != nil {
+					b.Fatal(err)
+				}
+			}
+			rate := size / time.Since(begin).Seconds()
+			cancel()
+			<-done
+			closeIndex(b, x)
+			begin = time.Now()
+			x = openAt(b, folder, o, turns)
+			defer closeIndex(b, x)
+			opened := time.Since(begin)
+			v := newVocabulary(7)
+			for range 50 {
+				ask(b, x, retrieve.Query{Text: v.text(8), Relevance: retrieve.Always})
+			}
+			var took []time.Duration
+			for b.Loop() {
+				q := retrieve.Query{Text: v.text(8), Relevance: retrieve.Always}
+				at := time.Now()
+				r := ask(b, x, q)
+				took = append(took, time.Since(at))
+				if o := outcome(b, r, retrieve.Meaning); o.Outcome != retrieve.Used {
+					b.Fatalf("meaning is %+v", o)
+				}
+			}
+			slices.Sort(took)
+			b.ReportMetric(rate, "turns/s")
+			b.ReportMetric(float64(opened.Milliseconds()), "open-ms")
+			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+			b.ReportMetric(float64(took[len(took)*95/100].Microseconds())/1000, "p95-ms")
+		})
+	}
+}
+
 // BenchmarkRecall measures recall of queries of 8 words in memories of several
 // sizes, with the built-in model; p50 and p95 are of single recalls.
 func BenchmarkRecall(b *testing.B) {

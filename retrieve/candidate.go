@@ -14,6 +14,8 @@ type ranking struct {
 	slice func(ord int32) int32
 	// coverage is the share of the query a message holds; nil: not known.
 	coverage func(ord int32) float32
+	// expansion is what proposed words add; nil: nothing.
+	expansion *expansion
 }
 
 // A candidate is a message with its score.
@@ -25,18 +27,19 @@ type candidate struct {
 	raised float64
 }
 
+// bears reports whether a message has any evidence of its own.
+func (s *scorer) bears(m int32, cos []float32) bool {
+	return s.words.spread[m] != 0 || cos != nil && cos[m] >= weakestCosine || s.cues.inPeriod(s.table.messages[m].day)
+}
+
 // candidates scores the messages that the filter and the bar let through and
-// that have any evidence of their own.
-func (x *Index) candidates(s *scorer, cos []float32, f filter, m *measure, b bar) []candidate {
-	from := &ranking{s.table, s.parts, m.slice, func(m int32) float32 { return s.words.coverage[m] }}
-	list := make([]candidate, 0, len(s.table.messages)/2)
-	for i := range s.table.messages {
-		m := int32(i)
-		if s.words.spread[m] == 0 && (cos == nil || cos[m] < weakestCosine) && !s.cues.inPeriod(s.table.messages[m].day) {
-			continue
-		}
-		if f.admits(s.table, m) && b.admits(m) {
-			list = append(list, candidate{from: from, ord: m, score: s.score(m)})
+// that have any evidence of their own; e may be nil.
+func (s *snapshot) candidates(sc *scorer, cos []float32, f filter, m *measure, b bar, e *expansion) []candidate {
+	from := &ranking{sc.table, sc.parts, m.slice, func(m int32) float32 { return sc.words.coverage[m] }, e}
+	list := make([]candidate, 0, len(sc.table.messages)/2)
+	for i := range sc.table.messages {
+		if m := int32(i); sc.bears(m, cos) && f.admits(sc.table, m) && b.admits(m) {
+			list = append(list, candidate{from: from, ord: m, score: sc.score(m) + e.adds(m)})
 		}
 	}
 	return list
@@ -44,9 +47,10 @@ func (x *Index) candidates(s *scorer, cos []float32, f filter, m *measure, b bar
 
 // restCandidates scores messages of the other kinds by words alone, against
 // the statistics of the default kinds.
-func (x *Index) restCandidates(ctx context.Context, parsed parsedQuery, main wordScore, s *scorer, f filter) []candidate {
-	u := x.rest.table.messageUnits()
-	rest := x.rest.resolve(parsed, u)
+func (s *snapshot) restCandidates(ctx context.Context, parsed parsedQuery, main wordScore, sc *scorer, f filter) []candidate {
+	t := s.rest.table
+	u := t.messageUnits()
+	rest := s.rest.resolve(parsed, u)
 	for i := range rest {
 		rest[i].rescale(main.terms)
 	}
@@ -54,16 +58,16 @@ func (x *Index) restCandidates(ctx context.Context, parsed parsedQuery, main wor
 	maximum := max(words.maximum, main.maximum)
 	parts := func(m int32) []Part {
 		return []Part{
-			{partSpread, float64(words.spread[m] / maximum), s.weights[0]},
-			{partCoverage, float64(words.coverage[m]), s.weights[1]},
-			{partDate, s.cues.near(x.rest.table.messages[m].day), s.weights[6]},
+			{partSpread, float64(words.spread[m] / maximum), sc.weights[0]},
+			{partCoverage, float64(words.coverage[m]), sc.weights[1]},
+			{partDate, sc.cues.near(t.messages[m].day), sc.weights[6]},
 		}
 	}
-	from := &ranking{x.rest.table, parts, x.rest.measure(ctx, parsed, words).slice, nil}
+	from := &ranking{t, parts, s.rest.measure(ctx, parsed, words).slice, nil, nil}
 	var list []candidate
-	for i := range x.rest.table.messages {
+	for i := range t.messages {
 		m := int32(i)
-		if words.spread[m] > 0 && f.admits(x.rest.table, m) {
+		if words.spread[m] > 0 && f.admits(t, m) {
 			list = append(list, candidate{from: from, ord: m, score: sumParts(parts(m))})
 		}
 	}
@@ -93,30 +97,50 @@ func sumParts(parts []Part) float64 {
 
 // aheadCandidates ranks the newest messages during a rebuild, those the index
 // does not hold itself yet.
-func (x *Index) aheadCandidates(ctx context.Context, q Query, parsed parsedQuery, words wordScore, held uint64) []candidate {
-	m := x.main.measure(ctx, parsed, words)
-	s := newScorer(x.main.table, words, nil, readCues(parsed, x.main.table), q.without())
-	f := x.newFilter(q)
-	list := x.candidates(s, nil, f, m, bar{})
+func (s *snapshot) aheadCandidates(ctx context.Context, q Query, parsed parsedQuery, words wordScore, held uint64) []candidate {
+	m := s.main.measure(ctx, parsed, words)
+	sc := newScorer(s.main.table, words, likeness{}, readCues(parsed, s.main.table), q.without())
+	f := newFilter(q)
+	list := s.candidates(sc, nil, f, m, bar{}, nil)
 	if q.wantsRest() {
-		list = append(list, x.restCandidates(ctx, parsed, words, s, f)...)
+		list = append(list, s.restCandidates(ctx, parsed, words, sc, f)...)
 	}
 	return slices.DeleteFunc(list, func(c candidate) bool { return c.seq() <= held })
 }
 
 // passages picks the best candidates, none with the text of another, and cuts
 // each at the slice that bears most on the query. Unless plain, later
-// statements come before those whose place they take.
-func passages(list []candidate, limit int, plain bool) []Passage {
+// statements come before those whose place they take. What was found by
+// proposed words only comes after all others and weighs no more than the last
+// of them.
+func passages(list, proposed []candidate, limit int, plain bool) []Passage {
 	if limit <= 0 {
 		limit = defaultLimit
 	}
-	wanted := max(limit, laterWindow)
+	seen := map[uint64]bool{}
+	picked := pick(list, max(limit, laterWindow), seen)
+	if !plain {
+		picked = latestFirst(picked)
+	}
+	picked = picked[:min(limit, len(picked))]
+	most := math.Inf(1)
+	if len(picked) > 0 {
+		most = picked[len(picked)-1].score
+	}
+	if n := limit - len(picked); n > 0 && most > 0 {
+		for _, c := range pick(proposed, n, seen) {
+			picked = append(picked, c.atMost(most))
+		}
+	}
+	return parts(picked, candidate.passage)
+}
+
+// pick gives the best candidates, none with a text that was seen.
+func pick(list []candidate, wanted int, seen map[uint64]bool) []candidate {
 	best := leading(list, wanted)
 	slices.SortFunc(best, func(a, b candidate) int { // ties go to the earlier message
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.seq(), b.seq()))
 	})
-	seen := map[uint64]bool{}
 	var picked []candidate
 	for _, c := range best {
 		if len(picked) == wanted {
@@ -127,14 +151,7 @@ func passages(list []candidate, limit int, plain bool) []Passage {
 			picked = append(picked, c)
 		}
 	}
-	if !plain {
-		picked = latestFirst(picked)
-	}
-	out := make([]Passage, min(limit, len(picked)))
-	for i := range out {
-		out[i] = picked[i].passage()
-	}
-	return out
+	return picked
 }
 
 // leading keeps, of many candidates, those that can be among the best n even
@@ -179,6 +196,7 @@ func (c candidate) passage() Passage {
 	t := c.from.table
 	slice := t.slices[c.from.slice(c.ord)]
 	p := Passage{Seq: c.seq(), Score: c.score, Parts: c.from.parts(c.ord), Range: Range{int(slice.start), int(slice.end)}}
+	p.ExpansionParts = c.from.expansion.parts(c.ord)
 	if c.raised > 0 {
 		p.Parts = append(p.Parts, Part{partLater, c.raised, 1})
 	}
@@ -189,20 +207,4 @@ func (c candidate) passage() Passage {
 		p.Next = t.messages[n].seq
 	}
 	return p
-}
-
-// score looks a query up and scores units.
-func (l *lexicon) score(ctx context.Context, parsed parsedQuery, u units) wordScore {
-	return scoreWords(ctx, l.resolve(parsed, u), u)
-}
-
-// measure scores the slices of a table; where every message has one, that is
-// done already.
-func (l *lexicon) measure(ctx context.Context, parsed parsedQuery, messages wordScore) *measure {
-	u := l.table.sliceUnits()
-	if l.table.simple() {
-		messages.spread = slices.Clone(messages.spread) // the other is normalised later
-		return &measure{units: u, words: messages}
-	}
-	return &measure{units: u, words: l.score(ctx, parsed, u)}
 }

@@ -99,16 +99,40 @@ func (c *columns) read(last uint64, f func(row)) (err error) {
 
 func (c *columns) close() error { return c.db.Close() }
 
-var levelsKey = []byte("levels")
+// Keys of levels: of those with a token table's meaning, or without any table;
+// and of words alone where there is one that gives no meaning now.
+var (
+	levelsKey     = []byte("levels")
+	wordLevelsKey = []byte("levels of words")
+)
+
+// encodedLevels is how many bytes levels take.
+const encodedLevels = 24
+
+// appendLevels encodes levels.
+func appendLevels(b []byte, l levels) []byte {
+	b = binary.BigEndian.AppendUint64(b, l.since)
+	b = binary.BigEndian.AppendUint64(b, math.Float64bits(l.coverage))
+	return binary.BigEndian.AppendUint64(b, math.Float64bits(l.sense))
+}
+
+// readLevels decodes what appendLevels encoded; anything else is none.
+func readLevels(b []byte) levels {
+	if len(b) < encodedLevels {
+		return levels{}
+	}
+	return levels{
+		since:    binary.BigEndian.Uint64(b),
+		coverage: math.Float64frombits(binary.BigEndian.Uint64(b[8:])),
+		sense:    math.Float64frombits(binary.BigEndian.Uint64(b[16:])),
+	}
+}
 
 // keepLevels stores levels with the identity of what they were measured with.
-func (c *columns) keepLevels(l levels, identity string) (err error) {
+func (c *columns) keepLevels(key []byte, l levels, identity string) (err error) {
 	defer guarded("write levels", &err)()
-	b := binary.BigEndian.AppendUint64(nil, l.since)
-	b = binary.BigEndian.AppendUint64(b, math.Float64bits(l.coverage))
-	b = binary.BigEndian.AppendUint64(b, math.Float64bits(l.sense))
-	b = append(b, identity...)
-	err = c.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Put(levelsKey, b) })
+	b := append(appendLevels(nil, l), identity...)
+	err = c.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Put(key, b) })
 	if err != nil {
 		return fmt.Errorf("write levels: %w", err)
 	}
@@ -117,17 +141,12 @@ func (c *columns) keepLevels(l levels, identity string) (err error) {
 
 // keptLevels gives the levels stored last, or none if they were measured with
 // something else.
-func (c *columns) keptLevels(identity string) (l levels, err error) {
+func (c *columns) keptLevels(key []byte, identity string) (l levels, err error) {
 	defer guarded("read levels", &err)()
 	err = c.db.View(func(tx *bbolt.Tx) error {
-		b := tx.Bucket(metaBucket).Get(levelsKey)
-		if len(b) < 24 || string(b[24:]) != identity {
-			return nil
-		}
-		l = levels{
-			since:    binary.BigEndian.Uint64(b),
-			coverage: math.Float64frombits(binary.BigEndian.Uint64(b[8:])),
-			sense:    math.Float64frombits(binary.BigEndian.Uint64(b[16:])),
+		b := tx.Bucket(metaBucket).Get(key)
+		if len(b) >= encodedLevels && string(b[encodedLevels:]) == identity {
+			l = readLevels(b)
 		}
 		return nil
 	})

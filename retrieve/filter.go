@@ -12,7 +12,7 @@ type filter struct {
 	exclude       map[uint64]bool
 }
 
-func (x *Index) newFilter(q Query) filter {
+func newFilter(q Query) filter {
 	f := filter{
 		after: micros(q.After), before: micros(q.Before),
 		sessions: set(q.Sessions), without: set(q.ExcludeSessions), exclude: set(q.Exclude),

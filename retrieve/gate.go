@@ -87,6 +87,9 @@ type measure struct {
 	units units
 	words wordScore
 	cos   []float32 // nil: no meaning
+	// unread is the first slice that meaning has not come to yet; 0: all have
+	// been read. There words speak for meaning, as they do without any.
+	unread int
 }
 
 // coverageOf is ln coverage + .45 ln n, n the number of distinct terms.
@@ -120,6 +123,15 @@ func (m *measure) best() (coverage, sense float64) {
 	return m.coverageOf(float64(top)), math.Log(max(share, gateFloor))
 }
 
+// bestUnread gives the largest coverage measure of what has not been read.
+func (m *measure) bestUnread() float64 {
+	var top float32
+	for _, c := range m.words.coverage[m.unread:] {
+		top = max(top, c)
+	}
+	return m.coverageOf(float64(top))
+}
+
 // excess is the gate's measure: how far words and meaning are above the
 // memory's level. Without meaning the words speak for it.
 func (m *measure) excess(coverage, sense float64, l levels) float64 {
@@ -137,14 +149,17 @@ type bar struct {
 	// a slice, 3(ln coverage + .45 ln n − Lu) + ln sense − Lv, without its
 	// logarithms, which would be most of the work.
 	least float64
+	// leastCovered is the same for what passes by its words alone.
+	leastCovered float64
 }
 
 func (m *measure) bar(l levels) bar {
 	lengthen := m.coverageOf(1)
-	if m.cos == nil {
-		return bar{m, math.Exp(passageBar/(gateWords+1) + l.coverage - lengthen)}
+	return bar{
+		measure:      m,
+		least:        math.Exp(passageBar + gateWords*(l.coverage-lengthen) + l.sense),
+		leastCovered: math.Exp(passageBar/(gateWords+1) + l.coverage - lengthen),
 	}
-	return bar{m, math.Exp(passageBar + gateWords*(l.coverage-lengthen) + l.sense)}
 }
 
 // admits reports whether any slice of a message passes.
@@ -156,8 +171,8 @@ func (b bar) admits(ord int32) bool {
 	msg := &m.units.table.messages[ord]
 	for i := int(msg.firstSlice); i < int(msg.firstSlice+msg.slices); i++ {
 		coverage := max(float64(m.words.coverage[i]), gateFloor)
-		if m.cos == nil {
-			if coverage >= b.least {
+		if m.cos == nil || m.unread > 0 && i >= m.unread {
+			if coverage >= b.leastCovered {
 				return true
 			}
 			continue
@@ -209,6 +224,18 @@ const (
 	periodTerms = 2
 )
 
+// saysNothing gives the reason why a text asks for nothing whatever is
+// remembered; empty for one that may.
+func saysNothing(text string) (reason string) {
+	switch {
+	case isChatter(text):
+		return "chatter"
+	case isCommand(text) || isEnvelope(text):
+		return "a command to the harness"
+	}
+	return ""
+}
+
 // judge decides whether a query is answered.
 func judge(m *measure, l levels, q parsedQuery, relevance Relevance) Gate {
 	coverage, sense := m.best()
@@ -221,16 +248,21 @@ func judge(m *measure, l levels, q parsedQuery, relevance Relevance) Gate {
 			{"meaning level", l.sense, 0},
 		},
 	}
-	if m.cos == nil {
-		g.Parts[1].Value, g.Parts[1].Weight = coverage-l.coverage, 1
+	byWords := m.cos == nil
+	if m.unread > 0 {
+		if unread := m.bestUnread(); (gateWords+1)*(unread-l.coverage) > g.Measure {
+			byWords, coverage, g.Measure = true, unread, (gateWords+1)*(unread-l.coverage)
+		}
 	}
+	if byWords {
+		g.Parts[0].Value, g.Parts[1].Value, g.Parts[1].Weight = coverage-l.coverage, coverage-l.coverage, 1
+	}
+	empty := saysNothing(q.text)
 	switch {
 	case relevance == Always:
 		g.Passed, g.Reason = true, "always"
-	case isChatter(q.text):
-		g.Reason = "chatter"
-	case isCommand(q.text) || isEnvelope(q.text):
-		g.Reason = "a command to the harness"
+	case empty != "":
+		g.Reason = empty
 	case q.named && len(q.terms) <= periodTerms:
 		g.Passed, g.Reason = true, gatePeriod
 	case m.tooCommon():

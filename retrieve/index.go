@@ -55,11 +55,14 @@ type Reach struct {
 // An Index ranks the messages of one memory. Make one with [Open].
 type Index struct {
 	options Options
+	tokens  TokenTable // makes token rows; nil makes none
 	folder  string
 	words   *wordIndex
 	columns *columns
 	// temporary views are removed by Close.
 	temporary bool
+	// expanderSlots are taken by questions to the expander.
+	expanderSlots slots
 
 	wake    chan struct{} // has room for one signal to Run
 	writing sync.Mutex    // held by what Run does to disk, and by Close
@@ -73,8 +76,9 @@ type Index struct {
 	where   []int32 // by sequence number - 1: ordinal in main, or ^ordinal in rest
 	pin     *pin
 	pending []analysed // held in memory only, ascending
-	meaning *meaning   // nil: no embedder
-	levels  levels
+	meaning *meaning   // nil: the token table gives no meaning
+	remote  *remote    // nil: no model does; has fields of its own under mu
+	levels  levels     // by words, and by meaning if there is any
 	indexed uint64
 	target  uint64
 	ahead   *Index // newest messages, while a rebuild catches up
@@ -136,45 +140,61 @@ func open(folder string, o Options) (*Index, error) {
 		_ = x.Close()
 		return nil, fmt.Errorf("open index: %w", err)
 	}
+	if err := x.openRemote(); err != nil {
+		_ = x.Close()
+		return nil, fmt.Errorf("open index: %w", err)
+	}
 	return x, nil
 }
 
 // moveAside puts damaged views where they can be looked at, in place of the
 // ones put there before.
+// Vectors of a model are not among them: they took long to make, and each says
+// which text it belongs to.
 func moveAside(folder string) error {
 	for _, name := range []string{"words", "columns.db", "vectors"} {
-		from := filepath.Join(folder, name)
-		if err := os.RemoveAll(from + ".damaged"); err != nil {
-			return fmt.Errorf("move views aside: %w", err)
+		if err := moveFileAside(filepath.Join(folder, name)); err != nil {
+			return err
 		}
-		if err := os.Rename(from, from+".damaged"); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("move views aside: %w", err)
-		}
+	}
+	return nil
+}
+
+func moveFileAside(path string) error {
+	if err := os.RemoveAll(path + ".damaged"); err != nil {
+		return fmt.Errorf("move views aside: %w", err)
+	}
+	if err := os.Rename(path, path+".damaged"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("move views aside: %w", err)
 	}
 	return nil
 }
 
 func newIndex(folder string, o Options) *Index {
 	x := &Index{
-		options: o, folder: folder, wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		options: o, folder: folder, expanderSlots: newSlots(), wake: make(chan struct{}, 1), changed: make(chan struct{}),
 		main: newLexicon(mainField, true), rest: newLexicon(restField, false),
 	}
-	if o.Embedder != nil {
-		x.meaning = newMeaning(o.Embedder)
+	table, _ := o.Embedder.(TokenTable)
+	x.tokens = o.Tokens
+	if x.tokens == nil && table != nil {
+		x.tokens = table
+	}
+	switch {
+	case o.Embedder == nil:
+	case table != nil && table.Identity() == x.tokens.Identity():
+		x.meaning = newMeaning(table)
+	default:
+		x.remote = newRemote(o.Embedder)
 	}
 	return x
-}
-
-func (x *Index) tokenTable() TokenTable {
-	table, _ := x.options.Embedder.(TokenTable)
-	return table
 }
 
 // identity names what stored rows were made with.
 func (x *Index) identity() string {
 	model := "none"
-	if table := x.tokenTable(); table != nil {
-		model = table.Identity()
+	if x.tokens != nil {
+		model = x.tokens.Identity()
 	}
 	return formatVersion + " " + analyzerName + " " + model
 }
@@ -218,7 +238,7 @@ func (x *Index) loadRows(covered uint64) error {
 	if x.meaning != nil {
 		x.meaning = x.loadMeaning()
 	}
-	if x.levels, err = x.columns.keptLevels(x.identity()); err != nil {
+	if x.levels, err = x.keptLevels(); err != nil {
 		return err
 	}
 	if x.levels.since > covered {
@@ -276,11 +296,14 @@ func (x *Index) Reach() Reach {
 func (x *Index) reach() Reach {
 	held := uint64(len(x.where))
 	r := Reach{Held: held, Indexed: x.indexed, Rebuilding: x.rebuilding()}
-	if x.meaning != nil {
+	switch {
+	case x.meaning != nil:
 		r.Embedded = x.meaning.reach(held)
 		if x.levelsDue() {
 			r.Embedded = min(r.Embedded, x.levels.since)
 		}
+	case x.remote != nil:
+		r.Embedded = x.remote.reach(x.main.table, held)
 	}
 	return r
 }
@@ -310,7 +333,7 @@ func (x *Index) Add(ctx context.Context, docs []Document) error {
 		}
 		list := make([]analysed, n)
 		for i, d := range docs[:n] {
-			list[i] = analyse(d, x.tokenTable())
+			list[i] = analyse(d, x.tokens)
 		}
 		if err := x.addAnalysed(list); err != nil {
 			return fmt.Errorf("add documents: %w", err)
@@ -407,13 +430,14 @@ func (x *Index) Hold(ctx context.Context, docs []Document) error {
 	return nil
 }
 
-// Flush waits until everything added so far is on disk and embedded as due.
-// Run must be running.
+// Flush waits until everything added so far is on disk and, by a token table,
+// embedded as due, and the gate's level is measured as due; for a model that is
+// asked it does not wait. Run must be running.
 func (x *Index) Flush(ctx context.Context) error {
 	held := x.Held()
 	err := x.waitFor(ctx, func() bool {
 		r := x.reach()
-		return r.Indexed >= held && (x.meaning == nil || r.Embedded >= held)
+		return r.Indexed >= held && (!x.levelsDue() || x.busy()) && (x.meaning == nil || r.Embedded >= held)
 	})
 	if err != nil {
 		return fmt.Errorf("flush index: %w", err)
@@ -442,6 +466,9 @@ func (x *Index) Close() error {
 		errs = append(errs, p.reader.close())
 	}
 	errs = append(errs, x.words.close(), x.columns.close())
+	if x.remote != nil && x.remote.db != nil {
+		errs = append(errs, x.remote.db.close())
+	}
 	if x.temporary {
 		errs = append(errs, os.RemoveAll(x.folder))
 	}

@@ -217,6 +217,22 @@ func replaceByFile(path string) error {
 	return os.WriteFile(path, []byte("not a folder"), 0o600)
 }
 
+// TestFlushMeasuresLevels: once Flush returns, the gate has its level, also
+// where nothing gives meaning.
+func TestFlushMeasuresLevels(t *testing.T) {
+	for name, o := range map[string]retrieve.Options{"words": {}, "meaning": {Embedder: embed.BuiltIn()}} {
+		for n := range 5 {
+			x := open(t, o, chats(200+n, 3)...)
+			if err := x.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if g := ask(t, x, retrieve.Query{Text: "word1 word7"}).Gate; g.Parts[2].Value == 0 {
+				t.Errorf("%s: the level of coverage is %v", name, g.Parts[2].Value)
+			}
+		}
+	}
+}
+
 func TestAddOutOfOrder(t *testing.T) {
 	x := open(t, retrieve.Options{}, docs("one")...)
 	for _, seq := range []int{1, 3} {

@@ -79,12 +79,12 @@ func (t *scoredTerm) preferAccented() {
 }
 
 // resolve looks the terms of a query up among units.
-func (l *lexicon) resolve(q parsedQuery, u units) []scoredTerm {
+func (v view) resolve(q parsedQuery, u units) []scoredTerm {
 	terms := make([]scoredTerm, 0, len(q.terms))
 	for _, t := range q.terms {
-		s := scoredTerm{queryTerm: t, forms: l.resolveForms(t.forms, u), rarity: rarity(t.forms[0])}
+		s := scoredTerm{queryTerm: t, forms: v.resolveForms(t.forms, u), rarity: rarity(t.forms[0])}
 		if len(s.forms) == 0 {
-			s.forms = l.resolveForms(t.parts, u)
+			s.forms = v.resolveForms(t.parts, u)
 		}
 		s.seen = len(s.forms) > 0
 		s.preferAccented()
@@ -102,12 +102,12 @@ func (l *lexicon) resolve(q parsedQuery, u units) []scoredTerm {
 	return terms
 }
 
-func (l *lexicon) resolveForms(forms []string, u units) []scoredForm {
+func (v view) resolveForms(forms []string, u units) []scoredForm {
 	var list []scoredForm
 	end := u.sliceEnd()
 	for _, form := range forms {
-		older, newer := l.lists(form)
-		older, newer = before(older, end), before(newer, end)
+		lists := v.lists[form]
+		older, newer := before(lists.older, end), before(lists.newer, end)
 		if df := u.count(older) + u.count(newer); df > 0 {
 			list = append(list, scoredForm{form, idf(u.n, df), older, newer})
 		}

@@ -3,7 +3,6 @@ package retrieve
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,25 +18,75 @@ const weakestCosine = .25
 // Recall ranks the messages of the memory by how much they bear on q. Words
 // are read first; meaning is left out, and named late, if ctx's deadline less a
 // reserve ends before it is there; so are the most frequent words, in a memory
-// too large for the time. An answer that is ready is given even when the
-// deadline has just passed. An empty query finds nothing and is no error. The
-// error wraps ctx's error, ErrClosed, or that of the word index.
+// too large for the time. Models are asked while words are ranked, and waited
+// for no longer than their share of the deadline, 6 s at most; what they say is
+// put to the messages as they were when the query was asked. An answer that is
+// ready is given even when the deadline has just passed. An empty query finds
+// nothing and is no error. The error wraps ctx's error, ErrClosed, or that of
+// the word index.
 func (x *Index) Recall(ctx context.Context, q Query) (Result, error) {
 	begin := time.Now()
 	parsed := parseQuery(q.Text, q.Now)
 	if parsed.empty {
 		return x.nothing(), nil
 	}
-	if err := x.load(ctx, parsed.lookups(), q.wantsRest()); err != nil {
-		return Result{}, fmt.Errorf("recall: %w", err)
-	}
-	defer x.mu.RUnlock() // load leaves it held
-	soft, cancel := shortened(ctx)
+	deadline, _ := ctx.Deadline()
+	a := &answering{index: x, q: q, parsed: parsed, begin: begin, shares: divide(begin, deadline)}
+	soft, cancel := until(ctx, a.shares.soft)
 	defer cancel()
-	if err := ctx.Err(); err != nil {
+	asking, cancel := until(ctx, a.shares.models)
+	defer cancel() // ends what has not been answered
+	a.askMeaning(asking)
+	if err := a.rankWords(ctx, soft); err != nil {
 		return Result{}, fmt.Errorf("recall: %w", err)
 	}
-	return x.rank(soft, q, parsed, begin), nil
+	if err := a.rank(ctx, soft, asking); err != nil {
+		return Result{}, fmt.Errorf("recall: %w", err)
+	}
+	return a.result, nil
+}
+
+// An answering is a query on its way to its answer.
+type answering struct {
+	index  *Index
+	q      Query
+	parsed parsedQuery
+	begin  time.Time
+	shares shares
+	// remote is the meaning that a model is asked for; nil: none is.
+	remote *remoteQuery
+	// crowded: after a wait there was no place to rank again.
+	crowded bool
+
+	// What rankWords found.
+	snapshot
+	words   wordScore
+	newest  wordScore // of snapshot.ahead
+	measure *measure
+	like    likeness
+	result  Result
+}
+
+// A snapshot is what a query is answered from.
+type snapshot struct {
+	main, rest view
+	held       uint64
+	levels     levels
+	// ahead holds the newest messages during a rebuild; nil: none.
+	ahead *snapshot
+}
+
+// snapshot freezes what the terms of a query need. The caller holds mu.
+func (x *Index) snapshot(terms []string, rest bool) snapshot {
+	s := snapshot{main: x.main.view(terms), held: uint64(len(x.where)), levels: x.levels}
+	if rest {
+		s.rest = x.rest.view(terms)
+	}
+	if x.ahead != nil {
+		ahead := x.ahead.snapshot(terms, rest)
+		s.ahead = &ahead
+	}
+	return s
 }
 
 func (x *Index) nothing() Result {
@@ -52,23 +101,6 @@ func (x *Index) nothing() Result {
 func (x *Index) describe(r *Result) {
 	reach := x.reach()
 	r.Held, r.Indexed, r.Embedded = reach.Held, reach.Indexed, reach.Embedded
-}
-
-const (
-	// maxReserve and reserveShare: the smaller of 20 ms and a fifth of the time
-	// left is kept back from the deadline to put the answer together.
-	maxReserve   = 20 * time.Millisecond
-	reserveShare = 5
-)
-
-// shortened gives the deadline of secondary sources.
-func shortened(ctx context.Context) (context.Context, context.CancelFunc) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return ctx, func() {}
-	}
-	reserve := min(maxReserve, time.Until(deadline)/reserveShare)
-	return context.WithDeadline(ctx, deadline.Add(-reserve))
 }
 
 // load reads the posting lists of terms that are on disk only, and returns
@@ -154,48 +186,115 @@ func (q Query) wantsRest() bool {
 	return slices.ContainsFunc(q.Kinds, func(k Kind) bool { return !k.IsDefault() })
 }
 
-// rank does all that happens under mu.
-func (x *Index) rank(ctx context.Context, q Query, parsed parsedQuery, begin time.Time) Result {
-	var r Result
-	x.describe(&r)
-	cos, meaning := x.startMeaning(ctx, q, parsed)
-	if q.off(Words) {
+// rankWords takes the snapshot and ranks it by words, while meaning that needs
+// no asking is scanned on another processor. It is all that happens under mu.
+func (a *answering) rankWords(ctx, soft context.Context) error {
+	x, parsed := a.index, a.parsed
+	terms := parsed.lookups()
+	if err := x.load(ctx, terms, a.q.wantsRest()); err != nil {
+		return err
+	}
+	defer x.mu.RUnlock() // load leaves it held
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	a.snapshot = x.snapshot(terms, a.q.wantsRest())
+	x.describe(&a.result)
+	meaning, like := x.startMeaning(soft, a.q, parsed)
+	if a.q.off(Words) {
 		parsed.terms = nil
+		a.parsed.terms = nil
 	}
-	words := x.main.score(ctx, parsed, x.main.table.messageUnits())
-	m := x.main.measure(ctx, parsed, words)
-	r.Sources = append(r.Sources, x.wordsOutcome(q, words.late || m.words.late, time.Since(begin)))
-	var ahead wordScore
-	if x.ahead != nil {
-		ahead = x.ahead.main.score(ctx, parsed, x.ahead.main.table.messageUnits())
-		words.maximum = max(words.maximum, ahead.maximum)
-		ahead.maximum = words.maximum // one scale for both
+	a.words = a.main.score(soft, parsed, a.main.table.messageUnits())
+	a.measure = a.main.measure(soft, parsed, a.words)
+	a.result.Sources = append(a.result.Sources, x.wordsOutcome(a.q, a.words.late || a.measure.words.late, time.Since(a.begin)))
+	if s := a.ahead; s != nil {
+		a.newest = s.main.score(soft, parsed, s.main.table.messageUnits())
+		a.words.maximum = max(a.words.maximum, a.newest.maximum)
+		a.newest.maximum = a.words.maximum // one scale for both
 	}
-	vectors := meaning()
-	m.cos = vectors.slices
-	r.Sources = append(r.Sources, cos.outcome, contextOutcome(q), expansionOutcome(q))
-	r.Gate = judge(m, x.levels, parsed, q.Relevance)
-	r.PeriodStart, r.PeriodEnd = parsed.span(q.Now)
+	a.like = like()
+	a.result.Sources = append(a.result.Sources, meaning.outcome, contextOutcome(a.q))
+	return nil
+}
+
+// rank makes the answer of the snapshot, holding no lock.
+func (a *answering) rank(ctx, soft, asking context.Context) error {
+	r := &a.result
+	expanding := a.expandable()
+	if a.q.Relevance == Always {
+		expanding.start(asking, a) // whatever meaning says, there will be an answer
+	}
+	if a.remote != nil {
+		a.like, r.Sources[1] = a.remote.finish(ctx, soft, asking, a)
+	}
+	if ctx.Err() == context.Canceled {
+		return ctx.Err()
+	}
+	judged, l := a.measured()
+	r.Gate = judge(judged, l, a.parsed, a.q.Relevance)
+	r.PeriodStart, r.PeriodEnd = a.parsed.span(a.q.Now)
+	if !r.Gate.Passed && expanding != nil && expanding.err == nil {
+		expanding.err = notAsked(r.Gate.Reason)
+	}
+	expanding.start(asking, a)
+	expansion, outcome := expanding.finish(ctx, soft, asking, a)
+	r.Sources = append(r.Sources, outcome)
+	if ctx.Err() == context.Canceled {
+		return ctx.Err()
+	}
 	if !r.Gate.Passed {
-		return r
+		return nil
 	}
-	scores := newScorer(x.main.table, words, vectors.messages, readCues(parsed, x.main.table), q.without())
-	f := x.newFilter(q)
-	gated := q.Relevance == Gated && r.Gate.Reason != gatePeriod
+	if expansion != nil {
+		r.Expansions = expansion.words
+	}
+	r.Passages = a.passages(soft, judged, l, expansion)
+	return nil
+}
+
+// measured gives what the gate judges and the levels to judge it by, with all
+// that is known of meaning now: while the levels of its vectors have not been
+// measured, words speak alone.
+func (a *answering) measured() (*measure, levels) {
+	m := a.measure
+	m.cos = a.like.slices
+	if a.like.unread > 0 && a.like.unread < len(m.units.table.messages) {
+		m.unread = int(m.units.table.messages[a.like.unread].firstSlice)
+	}
+	switch {
+	case m.cos == nil:
+		return m, a.levels
+	case a.like.levels.since == 0 && a.remote != nil:
+		words := *m
+		words.cos, words.unread = nil, 0
+		return &words, a.levels
+	}
+	return m, a.like.levels
+}
+
+// passages ranks messages by all evidence and picks the best.
+func (a *answering) passages(ctx context.Context, judged *measure, l levels, e *expansion) []Passage {
+	q := a.q
+	sc := newScorer(a.main.table, a.words, a.like, readCues(a.parsed, a.main.table), q.without())
+	f := newFilter(q)
 	pass := bar{}
-	if gated {
-		pass = m.bar(x.levels)
+	if q.Relevance == Gated && a.result.Gate.Reason != gatePeriod {
+		pass = judged.bar(l)
 		q.Limit = min(cmp.Or(q.Limit, defaultLimit), gatedPassages)
 	}
-	ranked := x.candidates(scores, vectors.messages, f, m, pass)
+	ranked := a.candidates(sc, a.like.messages, f, a.measure, pass, e)
 	if q.wantsRest() {
-		ranked = append(ranked, x.restCandidates(ctx, parsed, words, scores, f)...)
+		ranked = append(ranked, a.restCandidates(ctx, a.parsed, a.words, sc, f)...)
 	}
-	if x.ahead != nil {
-		ranked = append(ranked, x.ahead.aheadCandidates(ctx, q, parsed, ahead, uint64(len(x.where)))...)
+	if a.ahead != nil {
+		ranked = append(ranked, a.ahead.aheadCandidates(ctx, q, a.parsed, a.newest, a.held)...)
 	}
-	r.Passages = passages(ranked, q.Limit, slices.Contains(q.without(), partLater))
-	return r
+	var proposed []candidate
+	if q.Relevance == Always {
+		proposed = e.only(ctx, sc, a.like.messages, f)
+	}
+	return passages(ranked, proposed, q.Limit, slices.Contains(q.without(), partLater))
 }
 
 func (x *Index) wordsOutcome(q Query, late bool, took time.Duration) SourceOutcome {
@@ -234,65 +333,4 @@ func contextOutcome(q Query) SourceOutcome {
 		o.Outcome, o.Reason = Off, switchedOff
 	}
 	return o
-}
-
-func expansionOutcome(q Query) SourceOutcome {
-	o := SourceOutcome{Source: Expansion, Outcome: Off, Reason: "no model"}
-	if q.off(Expansion) || q.Expansion == ExpandOff {
-		o.Reason = switchedOff
-	}
-	return o
-}
-
-// A meaningRun is the ranking by meaning under way.
-type meaningRun struct {
-	outcome SourceOutcome
-}
-
-// startMeaning scans the vectors on another processor while words are scored.
-// The function it returns waits, and gives nil when there are no cosines: the
-// scan looks at its context every two thousand vectors, so the wait is short.
-func (x *Index) startMeaning(ctx context.Context, q Query, parsed parsedQuery) (*meaningRun, func() cosines) {
-	run := &meaningRun{SourceOutcome{Source: Meaning, Outcome: Off}}
-	nothing := func() cosines { return cosines{} }
-	switch {
-	case q.off(Meaning):
-		run.outcome.Reason = switchedOff
-		return run, nothing
-	case x.meaning == nil:
-		run.outcome.Reason = "no model"
-		return run, nothing
-	}
-	begin := time.Now()
-	query := x.meaning.query(parsed.text)
-	if query == nil {
-		run.outcome.Outcome, run.outcome.Reason = Skipped, "the model has no opinion on this text"
-		return run, nothing
-	}
-	type result struct {
-		cos cosines
-		err error
-	}
-	done := make(chan result, 1)
-	go func() {
-		cos, err := x.meaning.cosines(ctx, query)
-		done <- result{cos, err}
-	}()
-	return run, func() cosines {
-		got := <-done
-		err := got.err
-		run.outcome.Took = time.Since(begin)
-		switch {
-		case err == nil:
-			run.outcome.Outcome = Used
-			return got.cos
-		case errors.Is(err, context.DeadlineExceeded):
-			run.outcome.Outcome, run.outcome.Reason = Late, "the deadline came first"
-		case errors.Is(err, context.Canceled):
-			run.outcome.Outcome, run.outcome.Reason = Cancelled, "the call was cancelled"
-		default:
-			run.outcome.Outcome, run.outcome.Reason = Failed, "the vectors could not be read"
-		}
-		return cosines{}
-	}
 }

@@ -8,7 +8,10 @@
 //
 // Words are primary: they are local and always ready, and if they fail the
 // call fails. Meaning and expansion are secondary: when one is late or broken
-// the answer is made without it, and [Result.Sources] says so.
+// the answer is made without it, and [Result.Sources] says so. Meaning comes of
+// a token table, at once, or of a model that is asked and reads the messages in
+// the background; the words that a model proposes add to a score and never
+// decide it.
 //
 // An Index is a view of the ledger, never a source of truth: its folder may be
 // deleted at any time and is filled again with [Index.Add], in order. The same
@@ -151,6 +154,13 @@ type Query struct {
 	// Now is the reference time, in the zone of whoever asks; the zero Time
 	// recognises no relative dates.
 	Now time.Time
+	// Yield, if any, is called when nothing is left to do but wait for a model,
+	// and the function it returns once the wait is over: a caller that bounds
+	// how many rank at once can let another rank meanwhile. resume waits for
+	// its turn until ctx is done; after its error the answer is made of what is
+	// there, without that model. Both may be called several times for one
+	// query, one after the other, on the goroutine of Recall.
+	Yield func() (resume func(ctx context.Context) error)
 }
 
 // A Part is one term of a score; it adds Value × Weight.
@@ -204,13 +214,17 @@ type Result struct {
 	Expansions []string
 }
 
-// An Embedder turns texts into unit vectors, in the order given. A nil vector
-// means "no opinion": the text is then ranked by words alone. It must return
-// soon after ctx is done, and be safe for concurrent use.
+// An Embedder turns texts into vectors, in the order given; their lengths do
+// not matter. A nil vector means "no opinion": the text is then ranked by words
+// alone. It must return soon after ctx is done, and be safe for concurrent use.
+//
+// An error that has a method Skipped() string says that the model was not
+// asked, and why, without a word of any text.
 type Embedder interface {
 	// Identity names model, dimension and preprocessing: vectors of two
 	// identities never meet.
 	Identity() string
+	// EmbedDocuments is asked for 32 texts at most.
 	EmbedDocuments(ctx context.Context, texts []string) ([][]float32, error)
 	EmbedQuery(ctx context.Context, text string) ([]float32, error)
 }
@@ -229,16 +243,43 @@ type TokenTable interface {
 }
 
 // An Expander proposes other wordings of query, best first; none is a valid
-// answer. It must return before ctx's deadline.
+// answer. It must return before ctx's deadline, and be safe for concurrent use.
+// Its errors may have a method Skipped, as those of an [Embedder].
 type Expander interface {
 	Expand(ctx context.Context, query string) ([]string, error)
 }
 
 // Options of an Index. The zero value ranks by words alone.
 type Options struct {
-	// Embedder, if any. So far only a [TokenTable] is made use of, with the
-	// memory's own weighting.
+	// Tokens makes the token rows that are kept of every message, whoever
+	// embeds: with it the Embedder can change and the views stay. Nil is the
+	// Embedder, if that is a TokenTable, else there are none.
+	Tokens TokenTable
+	// Embedder, if any. The TokenTable that makes the rows gives meaning with
+	// the memory's own weighting and at once. Any other is a model to be asked:
+	// [Index.Run] has it read the messages, and its vectors are kept by its
+	// identity beside the views.
 	Embedder Embedder
-	// Expander, if any. It is not asked yet.
+	// Texts gives the texts of messages by sequence number, in the order asked
+	// for, byte for byte as they were added; one that is gone is empty. It is
+	// needed for an Embedder that is asked, since an index keeps no texts.
+	Texts func(ctx context.Context, seqs []uint64) ([]string, error)
+	// Expander, if any.
 	Expander Expander
+}
+
+// An Embedding says how far a memory's messages have been embedded.
+type Embedding struct {
+	// Identity names what gives meaning now; empty is nothing: words answer
+	// alone.
+	Identity string
+	// Next names what is still reading the messages before it can answer; empty
+	// is nothing.
+	Next string
+	// Done of Total messages have been embedded by whichever of the two there
+	// is.
+	Done, Total uint64
+	// LastError is that of the last attempt to have messages embedded; nil once
+	// one has succeeded.
+	LastError error
 }

@@ -10,11 +10,30 @@ import (
 // one message costs as much disk time as one of a hundred.
 const flushDelay = 100 * time.Millisecond
 
-// Run writes to disk what Add holds in memory and keeps the weights of meaning
-// as due, until ctx is done. A failed write is tried again after a pause that
-// grows to a minute; meanwhile everything held is found. It returns ctx's
-// error.
+// Run writes to disk what Add holds in memory, keeps the weights of meaning as
+// due, and has the model that is asked, if there is one, read the messages,
+// until ctx is done. A failed write is tried again after a pause that grows to a
+// minute; meanwhile everything held is found. No write waits for a model. It
+// returns ctx's error.
 func (x *Index) Run(ctx context.Context) error {
+	if x.remote == nil {
+		return x.keep(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		x.embed(ctx)
+	}()
+	defer func() {
+		cancel()
+		<-done
+	}()
+	return x.keep(ctx)
+}
+
+// keep makes durable what was added.
+func (x *Index) keep(ctx context.Context) error {
 	pause := firstBackOff
 	for {
 		if err := x.awaitWork(ctx); err != nil {

@@ -56,14 +56,18 @@ type scorer struct {
 }
 
 // newScorer takes the sources as they came. The words' spread is normalised in
-// place.
-func newScorer(t *table, words wordScore, cos []float32, cues queryCues, without []string) *scorer {
+// place. For the meaning of messages that no model has read yet their words
+// stand in: the newest must not come last because of it.
+func newScorer(t *table, words wordScore, like likeness, cues queryCues, without []string) *scorer {
 	s := &scorer{table: t, words: words, cues: cues}
 	normalise(s.words.spread, s.words.maximum)
-	if cos != nil {
+	if like.messages != nil {
 		var maximum float32
-		s.meaning, maximum = smooth(t, cos)
+		s.meaning, maximum = smooth(t, like.messages)
 		normalise(s.meaning, maximum)
+		for i := like.unread; i > 0 && i < len(s.meaning); i++ {
+			s.meaning[i] = max(s.meaning[i], s.words.spread[i])
+		}
 	}
 	s.session = sessionBest(t, s.words.spread, s.meaning)
 	s.chats = scoreSessions(words.terms, t)

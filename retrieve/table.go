@@ -3,6 +3,7 @@ package retrieve
 import (
 	"hash/fnv"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 )
@@ -88,6 +89,8 @@ type table struct {
 	speakers     []string
 	speakerIndex map[string]int32
 	personally   []bool // per speaker: has said something as the person
+
+	still atomic.Pointer[table] // what frozen gave since the last change
 }
 
 type tableSlice struct {
@@ -103,6 +106,7 @@ func newTable(linked bool) *table {
 // add appends a row and links it to its neighbours. A message that arrives
 // late for its turn is put where it belongs.
 func (t *table) add(r row) int32 {
+	t.still.Store(nil)
 	ord := int32(len(t.messages))
 	session := intern(&t.sessions, t.sessionIndex, r.Session)
 	speaker := intern(&t.speakers, t.speakerIndex, r.Speaker)

@@ -80,6 +80,15 @@ func (u units) sliceAfter(unit int32) int32 {
 func (t *table) messageUnits() units { return units{t, false, len(t.messages)} }
 func (t *table) sliceUnits() units   { return units{t, true, len(t.slices)} }
 
+// slicesUpTo gives the slices of the messages up to a sequence number.
+func (t *table) slicesUpTo(seq uint64) units {
+	n := upTo(t.messages, seq)
+	if n == len(t.messages) {
+		return t.sliceUnits()
+	}
+	return units{t, true, int(t.messages[n].firstSlice)}
+}
+
 // simple reports whether every message has one slice: both kinds of units are
 // then the same.
 func (t *table) simple() bool { return len(t.messages) == len(t.slices) }

@@ -114,11 +114,10 @@ func readMeaning(table TokenTable, r *bytes.Reader) (*meaning, error) {
 	if h.Dims == 0 || int(h.Dims) != table.Dimensions() || uint64(h.Slices)*uint64(h.Dims) > uint64(r.Len()) || uint64(h.Messages)+uint64(h.Weights) > uint64(r.Len()) {
 		return nil, io.ErrUnexpectedEOF
 	}
-	m := &meaning{
-		table: table, since: h.Since, unseen: h.Unseen, vectors: newVectorStore(int(h.Dims)),
-		mean: make([]float32, h.Dims), weights: make([]float32, h.Weights),
-		lengths: make([]shifted, h.Slices), norms: make([]shifted, h.Messages), first: make([]int32, h.Messages), steps: make([]float32, h.Slices),
-	}
+	m := newMeaning(table)
+	m.since, m.unseen = h.Since, h.Unseen
+	m.weights, m.steps = make([]float32, h.Weights), make([]float32, h.Slices)
+	m.lengths, m.norms, m.first = make([]shifted, h.Slices), make([]shifted, h.Messages), make([]int32, h.Messages)
 	for _, part := range []any{m.mean, m.weights, m.lengths, m.norms, m.first, m.steps} {
 		if err := binary.Read(r, binary.LittleEndian, part); err != nil {
 			return nil, err
