@@ -33,19 +33,14 @@ func (h *admin) Status(ctx context.Context, req *recalldv1.StatusRequest) (*reca
 		return nil, err
 	}
 	resp := &recalldv1.StatusResponse{
-		Build:          name(h.options.Build),
-		Root:           name(h.options.Root),
-		Socket:         name(h.options.Socket),
-		ProcessId:      uint32(os.Getpid()),
-		Started:        stampOf(h.started),
-		EmbeddingModel: "off",
-		ExpansionModel: "off",
+		Build:     name(h.options.Build),
+		Root:      name(h.options.Root),
+		Socket:    name(h.options.Socket),
+		ProcessId: uint32(os.Getpid()),
+		Started:   stampOf(h.started),
 	}
-	if h.options.Embedder != nil {
-		resp.EmbeddingModel = name(h.options.Embedder.Identity())
-	}
-	if h.options.ExpansionModel != "" {
-		resp.ExpansionModel = name(h.options.ExpansionModel)
+	if err := h.modelStatus(ctx, resp); err != nil {
+		return nil, err
 	}
 	for _, info := range infos {
 		if only != "" && info.ID != only {
@@ -84,6 +79,11 @@ func (h *admin) memoryStatus(ctx context.Context, info ledger.MemoryInfo) (*reca
 	if damage != "" {
 		return row, nil
 	}
+	spent, err := h.store.SpendToday(ctx, info.ID)
+	if err != nil {
+		return nil, err
+	}
+	row.SpendToday = spendOf(spent)
 	if err := h.journalStatus(ctx, info.ID, row); err != nil {
 		return nil, err
 	}
@@ -111,6 +111,12 @@ func describe(ctx context.Context, m *memory, row *recalldv1.MemoryStatus) error
 		row.Open = true
 		row.Rebuilding = reach.Rebuilding
 		row.Reach.Indexed, row.Reach.Embedded = reach.Held, reach.Embedded
+		e := index.Embedding()
+		row.EmbeddingModel, row.EmbeddingNextModel = name(e.Identity), name(e.Next)
+		row.EmbeddingDone, row.EmbeddingTotal = e.Done, e.Total
+		if e.LastError != nil {
+			lastErr = e.LastError
+		}
 		if err := index.LastError(); err != nil {
 			lastErr = err
 		}

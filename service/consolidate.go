@@ -3,9 +3,12 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"recalld/consolidate"
 	"recalld/ledger"
@@ -21,7 +24,12 @@ type run struct {
 	extractor consolidate.Extractor
 	closeTail bool
 	now       func() time.Time
-	progress  func(progress)
+	// until is when the run leaves what is left to the next one; the zero time is
+	// never. It reads one window at least.
+	until    time.Time
+	progress func(progress)
+	// stored is called after each batch; nil is nobody.
+	stored func()
 	// between is called between reading a window and storing its batch; nil but
 	// in tests.
 	between func() error
@@ -46,49 +54,132 @@ const idleTail = 30 * time.Minute
 // storing it.
 const maxConflicts = 20
 
-// consolidate runs the extractor over a memory, once what runs there already is
-// done. closeTail closes unfinished windows even if they are not idle.
-func (s *Server) consolidate(ctx context.Context, m *memory, closeTail bool, tell func(progress)) (progress, error) {
+// A consolidation is what is asked of a run.
+type consolidation struct {
+	extractor consolidate.Extractor
+	closeTail bool          // also those that are not idle
+	most      time.Duration // after which the run ends before its time; 0 is never
+	tell      func(progress)
+}
+
+// consolidate runs an extractor over a memory, once what runs there already is
+// done. more says that it ended before its time.
+func (s *Server) consolidate(ctx context.Context, m *memory, c consolidation) (told progress, more bool, err error) {
 	select {
 	case m.chronicle.running <- struct{}{}:
 		defer func() { <-m.chronicle.running }()
 	case <-ctx.Done():
-		return progress{}, ctx.Err()
+		return progress{}, false, ctx.Err()
 	}
-	r := &run{memory: m, extractor: s.extractor(), closeTail: closeTail, now: s.now, progress: tell, between: s.betweenStore}
-	err := guard(func() error { return r.run(ctx) })
+	r := &run{
+		memory: m, extractor: c.extractor, closeTail: c.closeTail, now: s.now, progress: c.tell, between: s.betweenStore,
+		stored: func() { s.runs.alive(m.id, s.now()) },
+	}
+	if c.most > 0 {
+		r.until = s.now().Add(c.most)
+	}
+	err = guard(func() (err error) {
+		more, err = r.run(ctx)
+		return err
+	})
 	if ctx.Err() == nil {
 		s.runs.note(m.id, s.now(), err)
 	}
-	return r.told, err
+	return r.told, more, err
 }
 
-func (s *Server) extractor() consolidate.Extractor { return consolidate.Builtin{} }
+// The names of the extractors on the wire.
+const builtinExtractor, modelExtractor = "builtin", "model"
 
-func (r *run) run(ctx context.Context) error {
+// extractorOf returns what reads the windows of a memory, by its name; no name
+// is the model if there is one.
+func (s *Server) extractorOf(id, chosen string) (consolidate.Extractor, error) {
+	var model consolidate.Extractor
+	if s.options.Extractor != nil {
+		model = s.options.Extractor(id)
+	}
+	switch {
+	case chosen != "" && chosen != builtinExtractor && chosen != modelExtractor:
+		return nil, invalid("extractor", `is neither "builtin" nor "model"`, nil, nil)
+	case chosen == modelExtractor && model == nil:
+		return nil, &fieldError{field: "extractor", what: "this server has no model that extracts", code: codes.FailedPrecondition}
+	case chosen == builtinExtractor || model == nil:
+		return consolidate.Builtin{}, nil
+	}
+	return outward{model}, nil
+}
+
+// An outward extractor is one to which the words of a window leave: through the
+// mask, like all others. That keeps every byte in its place, so what it quotes
+// is found in what was said.
+type outward struct{ consolidate.Extractor }
+
+func (o outward) Extract(ctx context.Context, w consolidate.Window) ([]consolidate.Draft, error) {
+	w.Pieces, w.Context = piecesOut(w.Pieces), piecesOut(w.Context)
+	return o.Extractor.Extract(ctx, w)
+}
+
+func piecesOut(pieces []consolidate.Piece) []consolidate.Piece {
+	out := slices.Clone(pieces)
+	for i := range out {
+		out[i].Message.Text = leave(out[i].Message.Text).bytes
+	}
+	return out
+}
+
+// An extractError is that of an extractor: nothing is known about a window,
+// which stays to be read.
+type extractError struct{ err error }
+
+func (e *extractError) Error() string {
+	if isSkipped(e.err) {
+		return "windows wait: " + e.err.Error()
+	}
+	return e.err.Error()
+}
+
+func (e *extractError) Unwrap() error { return e.err }
+
+// GRPCStatus tells the client what the extractor says: it holds no text.
+func (e *extractError) GRPCStatus() *status.Status {
+	return status.New(codes.Unavailable, name(e.Error()))
+}
+
+// isSkipped reports whether a model was not asked at all: spending is at its
+// cap, or its server failed too often just now.
+func isSkipped(err error) bool {
+	var skipped interface{ Skipped() string }
+	return errors.As(err, &skipped)
+}
+
+// run reads what is to be read. more says that some of it was left.
+func (r *run) run(ctx context.Context) (more bool, err error) {
 	if err := r.reload(ctx); err != nil {
-		return err
+		return false, err
 	}
 	windows, err := r.plan(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	r.told.total = uint64(len(windows))
 	r.tell()
-	for _, w := range windows {
+	for i, w := range windows {
 		if err := ctx.Err(); err != nil {
-			return err
+			return false, err
+		}
+		if i > 0 && !r.until.IsZero() && !r.now().Before(r.until) {
+			return true, nil
 		}
 		r.told.session = w.session
 		// What comes after a window that failed waits with it: an entry is only
 		// linked to what was said before it.
 		if err := r.window(ctx, w.window); err != nil {
-			return err
+			return false, err
 		}
 		r.told.done++
 		r.tell()
 	}
-	return nil
+	return false, nil
 }
 
 func (r *run) tell() {
@@ -122,6 +213,9 @@ func (r *run) window(ctx context.Context, at window) error {
 		drafts, err = r.extractor.Extract(ctx, w)
 		return err
 	})
+	if p := (*panicError)(nil); err != nil && ctx.Err() == nil && !errors.As(err, &p) {
+		return &extractError{err}
+	}
 	if err != nil {
 		return err
 	}
@@ -146,6 +240,9 @@ func (r *run) window(ctx context.Context, at window) error {
 	}
 	if err != nil {
 		return err
+	}
+	if r.stored != nil {
+		r.stored()
 	}
 	r.told.entries += uint64(len(entries))
 	for _, n := range dropped {
@@ -174,65 +271,4 @@ func (r *run) store(ctx context.Context, w consolidate.Window, entries []consoli
 	}
 	r.head = b.Hash
 	return nil
-}
-
-// runs remembers what became of the runs of each memory.
-type runs struct {
-	mu   sync.Mutex // guards the following
-	byID map[string]*runState
-}
-
-type runState struct {
-	last     time.Time
-	attempts uint32 // that failed since the last one that did not
-	err      error
-	touched  uint64 // how often turns were added
-	settled  uint64 // touched when nothing was left to read, plus one
-}
-
-// of returns the state of a memory. The caller holds mu.
-func (r *runs) of(id string) *runState {
-	if r.byID == nil {
-		r.byID = map[string]*runState{}
-	}
-	state, ok := r.byID[id]
-	if !ok {
-		state = new(runState)
-		r.byID[id] = state
-	}
-	return state
-}
-
-func (r *runs) note(id string, at time.Time, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	state := r.of(id)
-	state.last, state.err = at, err
-	if err == nil {
-		state.attempts = 0
-	} else {
-		state.attempts++
-	}
-}
-
-// state returns what is known of the runs of a memory.
-func (r *runs) state(id string) runState {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return *r.of(id)
-}
-
-// touch says that turns were added to a memory.
-func (r *runs) touch(id string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.of(id).touched++
-}
-
-// settle says that nothing was left to read when a memory had been touched so
-// often.
-func (r *runs) settle(id string, touched uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.of(id).settled = touched + 1
 }

@@ -113,7 +113,7 @@ func turnToRead(t *ledger.SourceTurn) consolidate.Turn {
 		m := &t.Messages[i]
 		out.Messages = append(out.Messages, consolidate.Message{
 			ID: m.ID, Seq: m.Seq, Kind: consolidate.MessageKind(m.Kind), Speaker: m.Speaker, Time: m.Time, Zone: m.Zone,
-			Text: m.Text, Inner: m.Inner,
+			Text: withoutEchoes(m.Text), Inner: m.Inner,
 		})
 	}
 	return out

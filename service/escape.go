@@ -79,6 +79,9 @@ func isJoiner(r rune) bool { return r == '\u200D' || r == '\u200C' }
 var roleMarkers = []string{
 	"<|", "<s>", "</s>", "<<SYS>>", "<</SYS>>", "[INST]", "[/INST]",
 	"<start_of_turn>", "<end_of_turn>", "<system>", "</system>",
+	// The tags in which harnesses wrap what they were given.
+	"<system-reminder", "</system-reminder", "<hook_context", "</hook_context",
+	"<memory-context", "</memory-context", "<user-prompt-submit-hook", "</user-prompt-submit-hook",
 }
 
 // isMarker reports whether rest, which begins with r, begins with our bracket,

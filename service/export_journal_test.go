@@ -40,3 +40,24 @@ func EntryCursor(s string) error {
 
 // Touch says that turns were added to a memory.
 func (s *Server) Touch(id string) { s.runs.touch(id) }
+
+// ConsolidateAll reads all that waits in a memory, its tails too.
+func (s *Server) ConsolidateAll(ctx context.Context, id string) error {
+	extractor, err := s.extractorOf(id, "")
+	if err != nil {
+		return err
+	}
+	m, release, err := s.open.acquire(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer release()
+	_, _, err = s.consolidate(ctx, m, consolidation{extractor: extractor, closeTail: true})
+	return err
+}
+
+// MaintainDue is what the schedule of maintenance runs.
+func (s *Server) MaintainDue(ctx context.Context) { s.maintainDue(ctx) }
+
+// IsHealthy is what health says of the journal.
+func (s *Server) IsHealthy() bool { return s.isHealthy() }

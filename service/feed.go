@@ -129,10 +129,29 @@ func (m *memory) documents(records []ledger.Record) []retrieve.Document {
 			Speaker: r.Speaker,
 			Kind:    retrieve.Kind(r.Kind),
 			Time:    zones.in(r.Time, r.Zone),
-			Text:    string(leave(r.Text).bytes),
+			Text:    textToRank(r),
 		}
 	}
 	return docs
+}
+
+// textToRank is what the views get to see of a message.
+func textToRank(r *ledger.Record) string { return string(withoutEchoes(leave(r.Text).bytes)) }
+
+// texts gives the views the texts of messages again, for a model that reads
+// them later. A damaged one is empty.
+func (m *memory) texts(ctx context.Context, seqs []uint64) ([]string, error) {
+	records, err := m.ledger.MessagesBySeq(ctx, seqs)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]string, len(records))
+	for i := range records {
+		if records[i].Damage == nil {
+			list[i] = textToRank(&records[i])
+		}
+	}
+	return list, nil
 }
 
 // kickFeeder tells the feeder that the ledger has more.

@@ -54,9 +54,7 @@ func parseBlock(block string, secret []byte) ([]quoted, error) {
 	if want := `</recalled-evidence boundary="` + open[1] + `">`; lines[last] != want {
 		return nil, fmt.Errorf("closing %q, want %q", lines[last], want)
 	}
-	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte(strings.Join(lines[1:last], "\n") + "\n"))
-	if sum := hex.EncodeToString(mac.Sum(nil))[:16]; sum != open[1] {
+	if sum := boundaryOf(strings.Join(lines[1:last], "\n")+"\n", secret); sum != open[1] {
 		return nil, fmt.Errorf("boundary %s, want %s", open[1], sum)
 	}
 	var list []quoted
@@ -87,6 +85,13 @@ func parseBlock(block string, secret []byte) ([]quoted, error) {
 		list[i].Text = unescape(list[i].Text)
 	}
 	return list, nil
+}
+
+// boundaryOf is the boundary of a content.
+func boundaryOf(content string, secret []byte) string {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(content))
+	return hex.EncodeToString(mac.Sum(nil))[:16]
 }
 
 // asQuoted is what a reader should get of a passage.

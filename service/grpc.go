@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -16,7 +17,7 @@ import (
 
 // NewGRPC returns a gRPC server with everything a recalld server has: limits,
 // door, interceptors, services, reflection, and health, which is SERVING until
-// it is told otherwise. It serves nothing yet.
+// it is told otherwise; Serve tells it of the journal. It serves nothing yet.
 //
 // Of the interceptors the log is outermost and recovery innermost, so that a
 // panic is logged as the Internal error the client gets. The door comes before
@@ -65,10 +66,13 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	go func() { ran <- s.Run(running) }()
 
 	g, h := s.NewGRPC()
+	watched := make(chan struct{})
+	go func() { defer close(watched); s.keepHealth(running, h) }()
 	group, ending := errgroup.WithContext(ctx)
 	for _, l := range listeners {
 		group.Go(func() error {
-			if err := g.Serve(l); err != nil {
+			// Stopped before it began is stopped.
+			if err := g.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 				return fmt.Errorf("serve %s: %w", l.Addr(), err)
 			}
 			return nil
@@ -81,6 +85,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	// Memories are closed only now that no call can use one.
 	stop()
 	<-ran
+	<-watched
 	return err
 }
 

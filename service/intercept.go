@@ -64,6 +64,7 @@ func (s *Server) logCall(method string, n *note) (done func(context.Context, err
 	return func(ctx context.Context, err error) {
 		end()
 		code := status.Code(err)
+		s.metrics.call(method, code, time.Since(began))
 		attrs := []slog.Attr{
 			slog.String("method", method),
 			slog.Duration("took", time.Since(began)),
@@ -125,7 +126,8 @@ func (s *Server) admitStream(srv any, stream grpc.ServerStream, info *grpc.Strea
 func deadlineUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	limit := callDeadline
 	switch info.FullMethod {
-	case recalldv1.RecallService_Recall_FullMethodName, recalldv1.RecallService_Search_FullMethodName:
+	case recalldv1.RecallService_Recall_FullMethodName, recalldv1.RecallService_Search_FullMethodName,
+		recalldv1.ContextService_PreTurn_FullMethodName:
 		limit = recallDeadline
 	}
 	ctx, cancel := orDeadline(ctx, limit)

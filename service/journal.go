@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"recalld/consolidate"
 	recalldv1 "recalld/proto/recalld/v1"
@@ -50,7 +49,7 @@ func (h *journal) enter(ctx context.Context, ref *recalldv1.MemoryRef) (*memory,
 type chronicle struct {
 	running chan struct{} // room for one: the run under way
 
-	mu      sync.Mutex // guards the following
+	reading chan struct{} // room for one: who put a value in may use the following
 	batches []consolidate.Batch
 	readTo  []uint64       // by batch: the last message that was there for it
 	latest  map[window]int // the batch of each window that counts
@@ -59,6 +58,8 @@ type chronicle struct {
 	checked int    // batches up to here were held against newest
 	stale   map[[32]byte]bool
 	edition *edition
+
+	words consolidate.Words
 }
 
 // A window is what tells windows apart.
@@ -77,6 +78,7 @@ type edition struct {
 func newChronicle() *chronicle {
 	return &chronicle{
 		running: make(chan struct{}, 1),
+		reading: make(chan struct{}, 1),
 		latest:  map[window]int{},
 		newest:  map[string]map[uint64]uint64{},
 		stale:   map[[32]byte]bool{},
@@ -88,8 +90,18 @@ const chronicleStep = 1_000
 
 // read returns the journal as the ledger has it now.
 func (c *chronicle) read(ctx context.Context, m *memory) (*edition, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	return c.readWithin(ctx, ctx, m)
+}
+
+// readWithin is read with a context of its own for the wait until others have
+// read.
+func (c *chronicle) readWithin(waiting, ctx context.Context, m *memory) (*edition, error) {
+	select {
+	case c.reading <- struct{}{}:
+		defer func() { <-c.reading }()
+	case <-waiting.Done():
+		return nil, waiting.Err()
+	}
 	before := len(c.batches)
 	for {
 		rows, err := m.ledger.Batches(ctx, uint64(len(c.batches)), chronicleStep)

@@ -581,16 +581,19 @@ func TestSchedule(t *testing.T) {
 	j.talk("s", 0, conversation...)
 	j.server.SetBetween(func() error { return errors.New("the disk is out for lunch") })
 	j.server.RunDue(t.Context())
+	j.server.RunDue(t.Context()) // too soon after a failure
+	later.Store(int64(time.Minute))
 	j.server.RunDue(t.Context())
 	if s := j.status(); s.JournalAttempts != 2 || s.JournalLag != 5 || s.JournalLastRun == nil || s.JournalNextRun == nil || s.LastError == "" {
 		t.Errorf("status after two failures: %v", s)
 	}
 	j.server.SetBetween(nil)
+	later.Store(int64(4 * time.Minute))
 	j.server.RunDue(t.Context())
 	if s := j.status(); s.JournalAttempts != 0 || s.JournalLag != 1 || s.JournalTurns != 4 || s.JournalEntries != 2 || s.LastError != "" {
 		t.Errorf("status after a run: %v", s)
 	}
-	later.Store(int64(31 * time.Minute))
+	later.Store(int64(36 * time.Minute))
 	j.server.RunDue(t.Context())
 	if s := j.status(); s.JournalLag != 0 || s.JournalEntries != 3 {
 		t.Errorf("status after the tail was idle: %v", s)

@@ -39,6 +39,9 @@ func (h *journal) Get(ctx context.Context, req *recalldv1.GetRequest) (*recalldv
 	if n := len(req.GetMessage()); n > maxQueryBytes {
 		return nil, invalid("message", "is too long", sizeOf(maxQueryBytes), sizeOf(n))
 	}
+	if err := checkName("session_id", req.GetSessionId(), false); err != nil {
+		return nil, err
+	}
 	m, e, release, err := h.enter(ctx, req.GetMemory())
 	if err != nil {
 		return nil, err
@@ -48,9 +51,18 @@ func (h *journal) Get(ctx context.Context, req *recalldv1.GetRequest) (*recalldv
 	if err != nil {
 		return nil, err
 	}
-	block := e.journal.Block(consolidate.BlockOptions{
+	options := consolidate.BlockOptions{
 		Budget: budget, Frame: frameBytes, Message: req.GetMessage(), Escape: entryLine, In: zones{}.in,
-	})
+	}
+	if session := req.GetSessionId(); session != "" {
+		if err := h.checkSession(ctx, m.id, "session_id", session); err != nil {
+			return nil, err
+		}
+		if options.Reach, err = m.chatReach(ctx, session); err != nil {
+			return nil, err
+		}
+	}
+	block := e.journal.Block(options)
 	resp := &recalldv1.GetResponse{MemoryId: m.id, Block: h.frame.block(block.Lines), Head: hashOf(e.journal.Head)}
 	if resp.Entries, err = m.entriesOf(ctx, block.Entries, maxQuotesShown); err != nil {
 		return nil, err
@@ -89,20 +101,45 @@ func (m *memory) reachOf(ctx context.Context, list []ledger.JournalReach) ([]*re
 	slices.SortStableFunc(list, func(a, b ledger.JournalReach) int { return cmp.Compare(b.LastEnded, a.LastEnded) })
 	var out []*recalldv1.SessionReach
 	for _, r := range list[:min(len(list), maxReaches)] {
-		row := &recalldv1.SessionReach{SessionId: name(r.Session), TurnsWaiting: r.Waiting}
-		if r.EndTurn > 0 {
-			turns, err := m.ledger.SpokenTurns(ctx, r.Session, r.EndTurn, r.EndTurn, 1)
-			if err != nil {
-				return nil, err
-			}
-			if len(turns) == 1 && len(turns[0].Messages) > 0 {
-				last := turns[0].Messages[len(turns[0].Messages)-1]
-				row.ReadTo = spokenAt(last.Time, last.Zone)
-			}
+		at, zone, err := m.readTo(ctx, &r)
+		if err != nil {
+			return nil, err
 		}
-		out = append(out, row)
+		out = append(out, &recalldv1.SessionReach{SessionId: name(r.Session), ReadTo: spokenAt(at, zone), TurnsWaiting: r.Waiting})
 	}
 	return out, nil
+}
+
+// readTo tells when the last message was said that the journal of a session
+// holds, of those of its last turn that have a time; the zero time if none has.
+func (m *memory) readTo(ctx context.Context, r *ledger.JournalReach) (at time.Time, zone string, err error) {
+	if r.EndTurn == 0 {
+		return at, zone, nil
+	}
+	turns, err := m.ledger.SpokenTurns(ctx, r.Session, r.EndTurn, r.EndTurn, 1)
+	if err != nil || len(turns) == 0 {
+		return at, zone, err
+	}
+	for _, m := range slices.Backward(turns[0].Messages) {
+		if !m.Time.IsZero() {
+			return m.Time, m.Zone, nil
+		}
+	}
+	return at, zone, nil
+}
+
+// chatReach tells how far the journal reaches in the chat that is going on,
+// which need not have a turn yet.
+func (m *memory) chatReach(ctx context.Context, session string) (*consolidate.Reach, error) {
+	r, err := m.ledger.SessionReach(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	at, zone, err := m.readTo(ctx, &r)
+	if err != nil {
+		return nil, err
+	}
+	return &consolidate.Reach{Session: session, ReadTo: at, Zone: zone, Read: int(r.Read), Waiting: int(r.Waiting)}, nil
 }
 
 // entriesOf are records as they leave, with at most so many quotes each.

@@ -10,9 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"recalld/consolidate"
 	"recalld/ledger"
 	recalldv1 "recalld/proto/recalld/v1"
@@ -310,14 +307,11 @@ func batchOf(b *consolidate.Batch) *recalldv1.Batch {
 // the work; the next run goes on where it was.
 func (h *journal) Consolidate(req *recalldv1.ConsolidateRequest, stream recalldv1.JournalService_ConsolidateServer) error {
 	ctx := stream.Context()
-	switch req.GetExtractor() {
-	case "", "builtin":
-	case "model":
-		return status.Error(codes.Unimplemented, "extractor: this server has no model that extracts")
-	default:
-		return invalid("extractor", `is neither "builtin" nor "model"`, nil, nil)
-	}
 	id, err := h.resolve(ctx, req.GetMemory())
+	if err != nil {
+		return err
+	}
+	extractor, err := h.extractorOf(id, req.GetExtractor())
 	if err != nil {
 		return err
 	}
@@ -329,7 +323,7 @@ func (h *journal) Consolidate(req *recalldv1.ConsolidateRequest, stream recalldv
 	told := teller{stream: stream}
 	ctx, told.cancel = context.WithCancel(ctx)
 	defer told.cancel()
-	end, err := h.consolidate(ctx, m, req.GetCloseTail(), told.tell)
+	end, _, err := h.consolidate(ctx, m, consolidation{extractor: extractor, closeTail: req.GetCloseTail(), tell: told.tell})
 	if told.failed != nil {
 		return told.failed
 	}

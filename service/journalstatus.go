@@ -14,6 +14,10 @@ func (s *Server) journalStatus(ctx context.Context, id string, row *recalldv1.Me
 	state := s.runs.state(id)
 	row.JournalAttempts = state.attempts
 	row.JournalNextRun = stampOf(s.nextRun())
+	row.JournalLate = !s.store.ReadOnly() && s.runs.late(id, s.schedule, s.started, s.now())
+	if err := s.maintenanceStatus(ctx, id, row); err != nil {
+		return err
+	}
 	last, failed := state.last, state.err
 	m, release, err := s.open.peek(ctx, id)
 	if err == nil {

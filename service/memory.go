@@ -210,8 +210,10 @@ func (m *memory) openIndex(ctx context.Context) (*retrieve.Index, error) {
 }
 
 func (m *memory) openFolder() (index *retrieve.Index, err error) {
+	o := m.registry.views(m.id)
+	o.Texts = m.texts
 	err = guard(func() (err error) {
-		index, err = retrieve.Open(m.folder(), m.registry.views)
+		index, err = retrieve.Open(m.folder(), o)
 		return err
 	})
 	return index, err

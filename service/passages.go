@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
+	"recalld/consolidate"
 	"recalld/ledger"
 	recalldv1 "recalld/proto/recalld/v1"
 	"recalld/retrieve"
@@ -20,42 +22,58 @@ type shown struct {
 	shown   retrieve.Range // of the stored bytes
 }
 
-// fill puts passages into an answer: it loads their texts with one call of the
-// ledger, cuts what is shown of each, drops what is shown twice, keeps as many
-// of the best as were asked for, fits these into the budget and frames them.
-// What the answer calls omitted is what the budget had no room for.
+// fill puts passages into an answer: those to be shown that fit into the budget,
+// framed. What the answer calls omitted is what the budget had no room for.
 func (s *Server) fill(ctx context.Context, m *ledger.Memory, q *question, r retrieve.Result, resp *recalldv1.RecallResponse) error {
-	if len(r.Passages) == 0 {
-		return nil
-	}
-	records, err := loadRecords(ctx, m, r.Passages)
+	d, err := show(ctx, m, q, r.Passages)
 	if err != nil {
 		return err
 	}
-	neighbours, err := neighbourIDs(ctx, m, r.Passages)
-	if err != nil {
-		return err
+	resp.Sources = append(resp.Sources, d.damage...)
+	s.fit(q, d.passages, resp)
+	return nil
+}
+
+// A display is what is shown of the passages of a ranking, best first.
+type display struct {
+	passages []*recalldv1.Passage
+	damage   []*recalldv1.SourceOutcome // one when a message was damaged
+}
+
+// show loads the texts of passages with one call of the ledger, cuts what is
+// shown of each, drops what is shown twice, and keeps as many of the best as
+// were asked for.
+func show(ctx context.Context, m *ledger.Memory, q *question, ranked []retrieve.Passage) (d display, err error) {
+	if len(ranked) == 0 {
+		return d, nil
 	}
-	list, damage := choose(r.Passages, records, q)
+	records, err := loadRecords(ctx, m, ranked)
+	if err != nil {
+		return d, err
+	}
+	neighbours, err := neighbourIDs(ctx, m, ranked)
+	if err != nil {
+		return d, err
+	}
+	list, damage := choose(ranked, records, q)
 	if damage != nil {
-		resp.Sources = append(resp.Sources, &recalldv1.SourceOutcome{
+		d.damage = append(d.damage, &recalldv1.SourceOutcome{
 			Source: "ledger", Outcome: recalldv1.Outcome_OUTCOME_FAILED, Reason: name(damage.Error()),
 		})
 	}
-	passages := make([]*recalldv1.Passage, 0, len(list))
+	d.passages = make([]*recalldv1.Passage, 0, len(list))
 	texts := map[string]bool{}
 	for i := range list {
-		if len(passages) == q.query.Limit {
+		if len(d.passages) == q.query.Limit {
 			break
 		}
 		p := list[i].passageOf(q.passageBytes, neighbours)
 		if text := strings.TrimSpace(p.GetText()); text != "" && !texts[text] {
 			texts[text] = true
-			passages = append(passages, p)
+			d.passages = append(d.passages, p)
 		}
 	}
-	s.fit(q, passages, resp)
-	return nil
+	return d, nil
 }
 
 // loadRecords reads the messages of passages, by number.
@@ -112,6 +130,7 @@ func choose(passages []retrieve.Passage, records map[uint64]*ledger.Record, q *q
 			texts[p.Seq] = text
 		}
 		s := shown{p, record, left, retrieve.Excerpt(text, p.Range, q.passageBytes, q.query.Text)}
+		s.shown = freeAround(p.Range, s.shown, slices.Concat(echoes(left.bytes), q.given[p.Seq]))
 		if !absorbed(list, &s, q.passageBytes) {
 			list = append(list, s)
 		}
@@ -166,27 +185,68 @@ func (s *shown) passageOf(passageBytes int, neighbours map[uint64]string) *recal
 	}
 }
 
+// freeAround is the part of shown that is free of what is not to be shown and holds
+// most of the slice that bears on the query; an empty one if that is nothing.
+func freeAround(slice, shown retrieve.Range, hidden []retrieve.Range) retrieve.Range {
+	if len(hidden) == 0 {
+		return shown
+	}
+	slices.SortFunc(hidden, func(a, b retrieve.Range) int { return cmp.Compare(a.Start, b.Start) })
+	best, most, from := retrieve.Range{Start: shown.Start, End: shown.Start}, 0, shown.Start
+	free := func(end int) {
+		if n := min(end, slice.End) - max(from, slice.Start); n > most {
+			best, most = retrieve.Range{Start: from, End: end}, n
+		}
+	}
+	for _, h := range hidden {
+		free(min(h.Start, shown.End))
+		from = max(from, h.End)
+	}
+	free(shown.End)
+	return best
+}
+
 // fit puts as many passages into the answer, best first, as the rendered block
 // has room for, and then into the order that was asked for.
 func (s *Server) fit(q *question, passages []*recalldv1.Passage, resp *recalldv1.RecallResponse) {
-	rendered := make(map[*recalldv1.Passage]string, len(passages))
-	sizes := make([]int, len(passages))
-	for i, p := range passages {
-		rendered[p] = renderPassage(p)
-		sizes[i] = len(rendered[p])
-	}
-	for _, i := range retrieve.Fit(frameBytes, sizes, q.budgetBytes) {
-		resp.Passages = append(resp.Passages, passages[i])
-	}
+	resp.Passages, resp.Block = s.arrange(q, nil, passages)
 	resp.Omitted = uint32(len(passages) - len(resp.Passages))
+}
+
+// arrange frames lines of the journal, which fit, and behind them as many
+// passages, best first, as the block has room for, in the order that was asked
+// for. A passage that does not fit is left out; a smaller one after it may fit.
+func (s *Server) arrange(q *question, lines []string, passages []*recalldv1.Passage) (kept []*recalldv1.Passage, block string) {
+	room := q.room()
+	for _, line := range lines {
+		room.Take(consolidate.SizeOf(line))
+	}
+	rendered := make(map[*recalldv1.Passage]string, len(passages))
+	for _, p := range passages {
+		text := renderPassage(p)
+		if size := consolidate.SizeOf(text); size.Within(room) {
+			room.Take(size)
+			rendered[p] = text
+			kept = append(kept, p)
+		}
+	}
 	if q.byTime {
-		slices.SortStableFunc(resp.Passages, older)
+		slices.SortStableFunc(kept, older)
 	}
-	lines := make([]string, len(resp.Passages))
-	for i, p := range resp.Passages {
-		lines[i] = rendered[p]
+	lines = slices.Clone(lines)
+	for _, p := range kept {
+		lines = append(lines, rendered[p])
 	}
-	resp.Block = s.frame.block(lines)
+	return kept, s.frame.block(lines)
+}
+
+// room is what the lines of a block may take.
+func (q *question) room() consolidate.Size {
+	units := math.MaxInt
+	if q.budgetUnits > 0 {
+		units = q.budgetUnits - frameBytes
+	}
+	return consolidate.Size{Bytes: q.budgetBytes - frameBytes, Units: units}
 }
 
 // older compares by when something was said; what has no time comes first.

@@ -16,7 +16,7 @@ func (s *Server) question(req *recalldv1.RecallRequest) (*question, error) {
 	if n := len(req.GetQuery()); n > maxQueryBytes {
 		return nil, invalid("query", "is too long", sizeOf(maxQueryBytes), sizeOf(n))
 	}
-	q.query.Text = req.GetQuery()
+	q.query.Text = string(withoutEchoes([]byte(req.GetQuery())))
 	for _, check := range []func(*recalldv1.RecallRequest) error{q.sizes, q.choices, q.filters, q.times} {
 		if err := check(req); err != nil {
 			return nil, err

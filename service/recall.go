@@ -24,9 +24,12 @@ type question struct {
 	query        retrieve.Query
 	passageBytes int
 	budgetBytes  int
+	budgetUnits  int // of UTF-16; 0 is no limit
 	byTime       bool
 	exclude      []string // message ids
-	zone         string   // of query.Now
+	// given holds, by message number, what of it is not to be shown.
+	given map[uint64][]retrieve.Range
+	zone  string // of query.Now
 }
 
 // Recall ranks passages by how much they bear on a message.
@@ -59,12 +62,19 @@ func (h *recaller) Recall(ctx context.Context, req *recalldv1.RecallRequest) (*r
 	if err := h.fill(ctx, m.ledger, q, result, resp); err != nil {
 		return nil, err
 	}
-	for _, s := range resp.Sources {
+	h.metrics.answered(resp.Sources)
+	skippedSources(ctx, resp.Sources)
+	return resp, nil
+}
+
+// skippedSources puts into the log line of the call what its answer was made
+// without.
+func skippedSources(ctx context.Context, sources []*recalldv1.SourceOutcome) {
+	for _, s := range sources {
 		if o := s.GetOutcome(); o != recalldv1.Outcome_OUTCOME_USED && o != recalldv1.Outcome_OUTCOME_OFF {
 			skipped(ctx, s.GetSource()+"="+outcomeName(o))
 		}
 	}
-	return resp, nil
 }
 
 // opened gives the memory that a request names, once its sessions are known to
@@ -112,13 +122,24 @@ func (m *memory) rank(ctx context.Context, places places, of *question, head uin
 	}
 }
 
-// recallIn ranks once there is a place for it.
+// recallIn ranks once there is a place for it. While it waits for a model it
+// gives its place up.
 func recallIn(ctx context.Context, places places, index *retrieve.Index, q retrieve.Query) (retrieve.Result, error) {
 	leave, err := places.enter(ctx)
 	if err != nil {
 		return retrieve.Result{}, err
 	}
-	defer leave()
+	defer func() { leave() }()
+	q.Yield = func() func(context.Context) error {
+		leave()
+		return func(ctx context.Context) error {
+			again, err := places.enter(ctx)
+			if err == nil {
+				leave = again
+			}
+			return err
+		}
+	}
 	return index.Recall(ctx, q)
 }
 

@@ -14,7 +14,7 @@ import (
 // use is never closed.
 type registry struct {
 	store *ledger.Store
-	views retrieve.Options
+	views func(memory string) retrieve.Options
 	limit int
 	log   *slog.Logger
 
@@ -30,7 +30,7 @@ type registry struct {
 	stopping bool
 }
 
-func newRegistry(store *ledger.Store, views retrieve.Options, limit int, log *slog.Logger) *registry {
+func newRegistry(store *ledger.Store, views func(memory string) retrieve.Options, limit int, log *slog.Logger) *registry {
 	return &registry{
 		store: store, views: views, limit: limit, log: log,
 		starts:   make(chan *memory),
@@ -303,4 +303,11 @@ func (r *registry) isOpen(id string) bool {
 	defer r.mu.Unlock()
 	m, ok := r.memories[id]
 	return ok && !m.brief && !m.retired
+}
+
+// count returns how many memories are open, or on their way.
+func (r *registry) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.memories)
 }

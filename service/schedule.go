@@ -25,17 +25,17 @@ const startPause = 15 * time.Second
 // CheckSchedule refuses a text that is neither "off" nor empty nor a schedule
 // that comes to pass: five fields of cron in UTC, or a descriptor like "@hourly".
 func CheckSchedule(spec string) error {
-	_, err := parseSchedule(spec)
+	_, err := parseSchedule(spec, defaultSchedule)
 	return err
 }
 
-// parseSchedule returns nil for "off".
-func parseSchedule(spec string) (schedule cron.Schedule, err error) {
+// parseSchedule returns nil for "off"; an empty spec is the usual one.
+func parseSchedule(spec, usual string) (schedule cron.Schedule, err error) {
 	switch spec {
 	case noSchedule:
 		return nil, nil
 	case "":
-		spec = defaultSchedule
+		spec = usual
 	}
 	wrong := fmt.Errorf("schedule %q: is not five fields of cron, a descriptor like @hourly, or off", spec)
 	if every, found := strings.CutPrefix(spec, "@every "); found {
@@ -53,20 +53,20 @@ func parseSchedule(spec string) (schedule cron.Schedule, err error) {
 	return schedule, nil
 }
 
-// keepSchedule runs consolidation as the schedule says until ctx is done: once
-// after the start, for the runs that were missed, then whenever it is time. One
-// that still runs is not started again.
-func (s *Server) keepSchedule(ctx context.Context) {
-	if s.schedule == nil || s.store.ReadOnly() {
+// onSchedule calls run as a schedule says until ctx is done: once after a pause, for
+// the times that were missed, then whenever it is time. One that still runs is
+// not started again. No schedule is never.
+func (s *Server) onSchedule(ctx context.Context, schedule cron.Schedule, pause time.Duration, run func(context.Context)) {
+	if schedule == nil || s.store.ReadOnly() {
 		return
 	}
 	// A job that panics behind the one that skips would never run again.
 	job := cron.NewChain(cron.SkipIfStillRunning(cron.DiscardLogger), cron.Recover(cron.DiscardLogger)).
-		Then(cron.FuncJob(func() { s.runDue(ctx) }))
+		Then(cron.FuncJob(func() { run(ctx) }))
 	clock := cron.New(cron.WithLocation(time.UTC), cron.WithLogger(cron.DiscardLogger))
-	clock.Schedule(s.schedule, job)
+	clock.Schedule(schedule, job)
 	clock.Start()
-	if sleep(ctx, startPause) == nil {
+	if sleep(ctx, pause) == nil {
 		job.Run()
 	}
 	<-ctx.Done()
@@ -81,48 +81,66 @@ func (s *Server) nextRun() time.Time {
 	return s.schedule.Next(s.now().UTC())
 }
 
-// runDue reads what waits in all memories, one after the other. One that failed
-// does not keep the others waiting.
+// fairTurn is how long one memory is read while others wait.
+const fairTurn = 2 * time.Minute
+
+// runDue reads what waits in all memories, one after the other, and none for so
+// long that the others have to wait for all of it. One that failed does not keep
+// them waiting.
 func (s *Server) runDue(ctx context.Context) {
-	infos, err := s.store.List(ctx)
-	if err != nil {
-		if ctx.Err() == nil {
-			s.log.LogAttrs(ctx, slog.LevelError, "scheduled consolidation", causeAttrs(err)...)
-		}
-		return
-	}
-	for _, info := range infos {
-		if ctx.Err() != nil {
+	for more := true; more && ctx.Err() == nil; {
+		more = false
+		infos, err := s.store.List(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				s.log.LogAttrs(ctx, slog.LevelError, "scheduled consolidation", causeAttrs(err)...)
+			}
 			return
 		}
-		err := guard(func() error { return s.runDueIn(ctx, info.ID) })
-		if err != nil && ctx.Err() == nil && !errors.Is(err, errEnding) {
-			s.log.LogAttrs(ctx, slog.LevelError, "scheduled consolidation", append(causeAttrs(err), slog.String("memory", info.ID))...)
+		for _, info := range infos {
+			if ctx.Err() != nil {
+				return
+			}
+			err := guard(func() error {
+				left, err := s.runDueIn(ctx, info.ID)
+				more = more || left
+				return err
+			})
+			if err != nil && ctx.Err() == nil && !errors.Is(err, errEnding) {
+				s.log.LogAttrs(ctx, slog.LevelError, "scheduled consolidation", append(causeAttrs(err), slog.String("memory", info.ID))...)
+			}
 		}
+		s.runs.sweep(s.now())
 	}
 }
 
-// runDueIn reads what waits in one memory. A memory in which nothing waited and
-// to which nothing was added since is not opened for it.
-func (s *Server) runDueIn(ctx context.Context, id string) error {
-	state := s.runs.state(id)
-	if state.settled == state.touched+1 {
-		return nil
+// runDueIn reads what waits in one memory. more says that some of it was left
+// for the next round. A memory in which nothing waited and to which nothing was
+// added since is not opened for it, nor is one that has just failed.
+func (s *Server) runDueIn(ctx context.Context, id string) (more bool, err error) {
+	touched, due := s.runs.meet(id, s.started, s.now())
+	if !due {
+		return false, nil
+	}
+	extractor, err := s.extractorOf(id, "")
+	if err != nil {
+		return false, err
 	}
 	m, release, err := s.open.peek(ctx, id)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer release()
-	if _, err := s.consolidate(ctx, m, false, nil); err != nil {
-		return err
+	_, more, err = s.consolidate(ctx, m, consolidation{extractor: extractor, most: fairTurn})
+	if err != nil || more {
+		return more, err
 	}
 	counts, err := m.ledger.JournalCounts(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if counts.Waiting == 0 {
-		s.runs.settle(id, state.touched)
+		s.runs.settle(id, touched)
 	}
-	return nil
+	return false, nil
 }

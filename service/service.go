@@ -31,6 +31,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -39,6 +40,7 @@ import (
 	"github.com/robfig/cron/v3"
 	"google.golang.org/grpc"
 
+	"recalld/consolidate"
 	"recalld/ledger"
 	recalldv1 "recalld/proto/recalld/v1"
 	"recalld/retrieve"
@@ -60,11 +62,21 @@ type Options struct {
 	// under which the server may be called.
 	Authorities []string
 
-	// Embedder and Expander are handed to the views of every memory.
-	Embedder retrieve.Embedder
-	Expander retrieve.Expander
-	// ExpansionModel is what Status says of the Expander.
-	ExpansionModel string
+	// Tokens makes the rows of all views, whoever gives them meaning; nil makes
+	// views that only a remote model can give any.
+	Tokens retrieve.TokenTable
+	// Embedder gives a memory what its texts' meaning is made with, Expander what
+	// proposes other wordings of its questions; nil, of the function or what it
+	// gives, does without.
+	Embedder func(memory string) retrieve.Embedder
+	Expander func(memory string) retrieve.Expander
+	// EmbeddingModel, ExpansionModel and ExtractionModel are what Status says of
+	// them; empty is "off", and "builtin" for what extracts.
+	EmbeddingModel, ExpansionModel, ExtractionModel string
+	// Models tells how the model servers have fared; nil is none. DailyTokens and
+	// DailyTokensAll are the caps they are held to, for Status.
+	Models                      func() []ModelState
+	DailyTokens, DailyTokensAll uint64
 
 	// Consolidate is when finished windows are read for the journal: five fields
 	// of cron in UTC, a descriptor like "@hourly", or "off". Empty is every five
@@ -89,6 +101,13 @@ type Options struct {
 
 	// Build, Root and Socket are what Status says of the process.
 	Build, Root, Socket string
+
+	// Extractor gives a memory the model that reads its windows; nil, of the
+	// function or what it gives, is the built-in extractor.
+	Extractor func(memory string) consolidate.Extractor
+	// Maintain is when memories are looked after (log moved into the file, views
+	// compacted, a sample verified), written as Consolidate is. Empty is at 03:17.
+	Maintain string
 }
 
 // A Server answers calls for one store. [Server.Run] must run for it to open
@@ -102,15 +121,17 @@ type Server struct {
 	frame   framer
 	open    *registry
 	runs    runs
-	// schedule is nil when nothing is run by itself; scheduleErr says that
-	// Options.Consolidate cannot be used.
-	schedule    cron.Schedule
-	scheduleErr error
+	upkeep  upkeep
+	// schedule and maintain are nil when nothing is run by itself; scheduleErr says
+	// that Options.Consolidate or Options.Maintain cannot be used.
+	schedule, maintain cron.Schedule
+	scheduleErr        error
 	// betweenStore is called between reading a window and storing it; nil but in tests.
 	betweenStore func() error
 	// rebuilds bounds how many memories are made anew at once on request.
 	rebuilds chan struct{}
 	places   places
+	metrics  metrics
 
 	mu      sync.Mutex // guards the following
 	running int        // calls under way
@@ -132,8 +153,8 @@ func New(store *ledger.Store, o Options) *Server {
 		o.Drain = defaultDrain
 	}
 	now := o.Now()
-	when, whenErr := parseSchedule(o.Consolidate)
-	views := retrieve.Options{Embedder: o.Embedder, Expander: o.Expander}
+	when, whenErr := parseSchedule(o.Consolidate, defaultSchedule)
+	maintain, maintainErr := parseSchedule(o.Maintain, defaultMaintain)
 	return &Server{
 		store:    store,
 		options:  o,
@@ -141,14 +162,28 @@ func New(store *ledger.Store, o Options) *Server {
 		log:      o.Log,
 		started:  now,
 		frame:    framer{secret: store.Secret()},
-		open:     newRegistry(store, views, o.OpenMemories, o.Log),
+		open:     newRegistry(store, o.views, o.OpenMemories, o.Log),
 		rebuilds: make(chan struct{}, maxRebuilds),
 		places:   newPlaces(),
+		metrics:  newMetrics(),
 		last:     now,
 
 		schedule:    when,
-		scheduleErr: whenErr,
+		maintain:    maintain,
+		scheduleErr: cmp.Or(whenErr, maintainErr),
 	}
+}
+
+// views are the options of one memory's views.
+func (o Options) views(memory string) retrieve.Options {
+	v := retrieve.Options{Tokens: o.Tokens}
+	if o.Embedder != nil {
+		v.Embedder = o.Embedder(memory)
+	}
+	if o.Expander != nil {
+		v.Expander = o.Expander(memory)
+	}
+	return v
 }
 
 // Register adds recalld's services to r. What is not built yet answers
@@ -157,7 +192,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 	recalldv1.RegisterMemoriesServiceServer(r, &memories{Server: s})
 	recalldv1.RegisterRecallServiceServer(r, &recaller{Server: s})
 	recalldv1.RegisterAdminServiceServer(r, &admin{Server: s})
-	recalldv1.RegisterContextServiceServer(r, recalldv1.UnimplementedContextServiceServer{})
+	recalldv1.RegisterContextServiceServer(r, newContexts(s))
 	recalldv1.RegisterJournalServiceServer(r, &journal{Server: s})
 }
 
@@ -170,7 +205,8 @@ func (s *Server) Run(ctx context.Context) error {
 		return s.scheduleErr
 	}
 	var scheduled sync.WaitGroup
-	scheduled.Go(func() { s.keepSchedule(ctx) })
+	scheduled.Go(func() { s.onSchedule(ctx, s.schedule, startPause, s.runDue) })
+	scheduled.Go(func() { s.onSchedule(ctx, s.maintain, maintainPause, s.maintainDue) })
 	s.open.run(ctx)
 	scheduled.Wait()
 	return nil

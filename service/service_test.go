@@ -27,7 +27,7 @@ const token = "0123456789abcdef"
 // A rig is a server on a Unix socket and a client of it. The ledger and the
 // views are real ones.
 type rig struct {
-	t        *testing.T
+	t        testing.TB
 	store    *ledger.Store
 	server   *service.Server
 	root     string
@@ -40,12 +40,12 @@ type rig struct {
 }
 
 // start runs a server on a fresh store until the test ends.
-func start(t *testing.T, o service.Options) *rig {
+func start(t testing.TB, o service.Options) *rig {
 	t.Helper()
 	return startIn(t, t.TempDir(), o)
 }
 
-func startIn(t *testing.T, root string, o service.Options) *rig {
+func startIn(t testing.TB, root string, o service.Options) *rig {
 	t.Helper()
 	store, err := ledger.OpenStore(root, ledger.Options{})
 	if err != nil {
@@ -89,7 +89,7 @@ func startIn(t *testing.T, root string, o service.Options) *rig {
 }
 
 // dial connects to a socket with a token in every call.
-func dial(t *testing.T, socket, token string) *grpc.ClientConn {
+func dial(t testing.TB, socket, token string) *grpc.ClientConn {
 	t.Helper()
 	with := func(ctx context.Context) context.Context {
 		return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
@@ -188,7 +188,7 @@ func (r *rig) messages(id string) uint64 {
 }
 
 // wants fails the test unless err has the code and its message holds the words.
-func wants(t *testing.T, err error, code codes.Code, words ...string) {
+func wants(t testing.TB, err error, code codes.Code, words ...string) {
 	t.Helper()
 	if got := status.Code(err); got != code {
 		t.Fatalf("error %v has code %v, want %v", err, got, code)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -190,7 +191,7 @@ func waitCovered(ctx context.Context, c *client, ref *recalldv1.MemoryRef, seque
 		}
 		reach := s.GetMemories()[0].GetReach()
 		covered := reach.GetIndexed()
-		if s.GetEmbeddingModel() != "off" {
+		if givesMeaningAtOnce(s) {
 			covered = min(covered, reach.GetEmbedded())
 		}
 		tell(covered)
@@ -209,4 +210,12 @@ func waitCovered(ctx context.Context, c *client, ref *recalldv1.MemoryRef, seque
 		case <-tick.C:
 		}
 	}
+}
+
+// givesMeaningAtOnce reports whether vectors are made as fast as words are read.
+// A model server takes its time, and words answer meanwhile.
+func givesMeaningAtOnce(s *recalldv1.StatusResponse) bool {
+	return s.GetEmbeddingModel() != off && !slices.ContainsFunc(s.GetModels(), func(m *recalldv1.ModelStatus) bool {
+		return m.GetPurpose() == purposeEmbed
+	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"recalld/embed"
 	"recalld/ledger"
+	"recalld/retrieve"
 	"recalld/service"
 )
 
@@ -31,10 +32,12 @@ func inside(ctx context.Context, root string, o ledger.Options) (c *client, end 
 	}
 	token := rand.Text()
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	table := embed.BuiltIn()
 	server := service.New(store, service.Options{
 		Consolidate: "off", // what is looked at from inside is not changed
 		Token:       token,
-		Embedder:    embed.BuiltIn(),
+		Tokens:      table,
+		Embedder:    func(string) retrieve.Embedder { return table },
 		Log:         slog.New(slog.DiscardHandler),
 		Stop:        stop,
 		Build:       o.Build,

@@ -92,9 +92,9 @@ that of the repository around the current folder.`,
 			root.AddCommand(c)
 		}
 	}
-	add(groupAsk, a.recallCommand(), a.searchCommand(), a.historyCommand(), a.showCommand(), a.journalCommand(), a.demoCommand())
+	add(groupAsk, a.recallCommand(), a.contextCommand(), a.searchCommand(), a.historyCommand(), a.showCommand(), a.journalCommand(), a.demoCommand())
 	add(groupStore, a.importCommand(), a.consolidateCommand(), a.memoriesCommand(), a.verifyCommand())
-	add(groupServer, a.serveCommand(), a.statusCommand(), a.stopCommand())
+	add(groupServer, a.serveCommand(), a.statusCommand(), a.doctorCommand(), a.stopCommand())
 	add("", a.completionCommand(), a.versionCommand())
 	return root
 }

@@ -9,19 +9,13 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"recalld/embed"
 	"recalld/ledger"
-	"recalld/retrieve"
 	"recalld/service"
 )
-
-// The packages do not import each other; here is where their promises meet.
-var _ retrieve.Embedder = (*embed.Static)(nil)
 
 const (
 	// spawnedIdle is when a server that a client started ends.
@@ -38,11 +32,13 @@ const (
 
 // serveOptions are the flags of serve.
 type serveOptions struct {
-	embed, expand string
-	consolidate   string
-	idle          time.Duration
-	log           string
-	spawned       bool
+	models      modelOptions
+	consolidate string
+	maintain    string
+	metrics     string
+	idle        time.Duration
+	log         string
+	spawned     bool
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -53,11 +49,22 @@ func (a *app) serveCommand() *cobra.Command {
 		Long: `Serve owns the store and answers its clients on a Unix socket in the store's
 folder, which only its user can reach. Clients start it by themselves; running
 it by hand is for supervisors and for looking at its log. SIGINT and SIGTERM
-end it once the calls under way are answered.`,
+end it once the calls under way are answered.
+
+No model server is needed. Where one is named, recalld asks it within the
+deadline of each call and does without when it is late, wrong or gone; Ollama is
+looked for at OLLAMA_HOST. The file serve.flags in the store's folder holds
+flags, one a line, that every server of the store uses, those that clients
+start as well; the command line has the last word. recalld doctor checks them.`,
 		Example: `  recalld serve --log /var/tmp/recalld.log
-  recalld serve --root ~/memory --embed off --idle 8h`,
+  recalld serve --root ~/memory --embed off --idle 8h
+  recalld serve --embed ollama:all-minilm --expand ollama:qwen3:4b
+  echo "embed ollama:nomic-embed-text" >> ~/.local/share/recalld/serve.flags`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := readFlags(a.root, cmd.Flags(), cmd.Flags()); err != nil {
+				return err
+			}
 			if o.spawned && !cmd.Flags().Changed("idle") {
 				o.idle = spawnedIdle
 			}
@@ -65,14 +72,13 @@ end it once the calls under way are answered.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.embed, "embed", "builtin", "who gives texts their meaning: builtin, or off for words alone")
-	flags.StringVar(&o.expand, "expand", "off", "who proposes other wordings of a question: off")
+	o.models.register(cmd)
 	flags.StringVar(&o.consolidate, "consolidate", "*/5 * * * *", "when finished windows are read for the journal: five fields of cron in UTC, or off")
+	flags.StringVar(&o.maintain, "maintain", "17 3 * * *", "when memories are looked after (checkpoint, a sample verified): as --consolidate")
+	flags.StringVar(&o.metrics, "metrics", "", "where metrics are served for Prometheus: unix:PATH (default: nowhere)")
 	flags.DurationVar(&o.idle, "idle", 0, "end after so long without a call; 0 never (1h when a client started it)")
 	flags.StringVar(&o.log, "log", "", "file to append the log to (default: standard error)")
 	flags.BoolVar(&o.spawned, "spawned", false, "started by a client")
-	completes(cmd, "embed", oneOf("builtin", "off"))
-	completes(cmd, "expand", oneOf("off"))
 	if err := flags.MarkHidden("spawned"); err != nil {
 		panic(err) // the flag is defined above
 	}
@@ -81,15 +87,14 @@ end it once the calls under way are answered.`,
 
 // serve runs a server until it is told to end.
 func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
-	embedder, err := o.embedder()
-	if err != nil {
-		return err
-	}
-	if o.expand != "off" {
-		return usageErrorf("--expand: %q is not built in yet; the value is off", o.expand)
-	}
 	if err := service.CheckSchedule(o.consolidate); err != nil {
 		return usageErrorf("--consolidate: %v", err)
+	}
+	if err := service.CheckSchedule(o.maintain); err != nil {
+		return usageErrorf("--maintain: %v", err)
+	}
+	if err := checkMetrics(o.metrics); err != nil {
+		return err
 	}
 	if o.idle < 0 {
 		return usageErrorf("--idle: %v is negative; 0 means never", o.idle)
@@ -100,6 +105,11 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	models, err := o.models.open(store, os.Getenv)
+	if err != nil {
+		return err
+	}
+	defer models.close()
 
 	log, closeLog, err := a.logger(o.log)
 	if err != nil {
@@ -129,16 +139,27 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	server := service.New(store, service.Options{
+	options := service.Options{
 		Token:       token,
-		Embedder:    embedder,
 		Consolidate: o.consolidate,
+		Maintain:    o.maintain,
 		Log:         log,
 		Stop:        stop,
 		Build:       build,
 		Root:        a.root,
 		Socket:      socket,
-	})
+	}
+	o.models.tokens(&options)
+	models.options(&options)
+	server := service.New(store, options)
+	closeMetrics, err := serveMetrics(server, o.metrics)
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	defer func() { err = errors.Join(err, closeMetrics()) }()
+	for _, one := range models.remoteOnes() {
+		log.Warn("memory text leaves this machine", "for", one.Purpose, "model", one.Model)
+	}
 	go endWhenIdle(ctx, server.LastActivity, o.idle, stop)
 	log.Info("serving", "root", a.root, "socket", socket, "build", build, "process", os.Getpid())
 	err = server.Serve(ctx, listener)
@@ -147,19 +168,6 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
-}
-
-// embedder gives what --embed names; nil is off.
-func (o serveOptions) embedder() (retrieve.Embedder, error) {
-	switch name, _, _ := strings.Cut(o.embed, ":"); name {
-	case "builtin":
-		return embed.BuiltIn(), nil
-	case "off":
-		return nil, nil
-	case "ollama", "openai":
-		return nil, usageErrorf("--embed: models of %s are not built in yet; the values are builtin and off", name)
-	}
-	return nil, usageErrorf("--embed: %q is not known; the values are builtin and off", o.embed)
 }
 
 // lockStore opens the store. A server that a client started gives way, with a

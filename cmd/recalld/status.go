@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -52,8 +53,10 @@ func (p page) printStatus(r *recalldv1.StatusResponse) {
 		{"socket", oneLine(r.GetSocket())},
 		{"meaning", oneLine(r.GetEmbeddingModel())},
 		{"expansion", oneLine(r.GetExpansionModel())},
+		{"journal", oneLine(r.GetExtractionModel())},
 	}
 	p.table(rows)
+	p.printModels(r)
 	if len(r.GetMemories()) == 0 {
 		return
 	}
@@ -67,11 +70,51 @@ func (p page) printStatus(r *recalldv1.StatusResponse) {
 	}
 	p.table(rows)
 	for _, m := range r.GetMemories() {
-		for _, trouble := range []string{m.GetDamage(), m.GetLastError()} {
+		if next := m.GetEmbeddingNextModel(); next != "" {
+			p.paragraph(0, fmt.Sprintf("%s, %s: %s of %s messages have vectors of %s", m.GetAgent(), m.GetProject(),
+				number(m.GetEmbeddingDone()), number(m.GetEmbeddingTotal()), oneLine(next)), nil)
+		}
+		if m.GetJournalLate() {
+			p.paragraph(0, fmt.Sprintf("%s, %s: the journal is more than two runs late", m.GetAgent(), m.GetProject()), nil)
+		}
+		for _, trouble := range []string{m.GetDamage(), m.GetLastError(), m.GetMaintenanceError()} {
 			if trouble != "" {
 				p.paragraph(0, fmt.Sprintf("%s, %s: %s", m.GetAgent(), m.GetProject(), oneLine(trouble)), nil)
 			}
 		}
+	}
+}
+
+// printModels prints how the model servers fare and what they cost today.
+func (p page) printModels(r *recalldv1.StatusResponse) {
+	for _, m := range r.GetModels() {
+		what := fmt.Sprintf("%s by %s", m.GetPurpose(), oneLine(m.GetModel()))
+		if m.GetRemote() {
+			p.paragraph(0, what+": memory text leaves this machine", nil)
+		}
+		if m.GetFailures() > 0 {
+			trouble := fmt.Sprintf("%s failed %s in a row, last: %s", what, count(int(m.GetFailures()), "time", "times"), oneLine(m.GetLastError()))
+			if m.GetRetryAt() != nil {
+				trouble += "; asked again at " + m.GetRetryAt().AsTime().Local().Format(time.TimeOnly)
+			}
+			p.paragraph(0, trouble, nil)
+		}
+	}
+	if len(r.GetSpendToday()) == 0 {
+		return
+	}
+	p.printf("\n")
+	rows := [][]string{{"SPENT TODAY ON", "MODEL", "CALLS", "TOKENS", "TIME"}}
+	for _, s := range r.GetSpendToday() {
+		took := time.Duration(s.GetMilliseconds()) * time.Millisecond
+		rows = append(rows, []string{s.GetPurpose(), oneLine(s.GetModel()), number(s.GetCalls()), number(s.GetTokens()), took.Round(100 * time.Millisecond).String()})
+	}
+	p.table(rows)
+	if limit := r.GetDailyTokens(); limit > 0 {
+		p.printf("of at most %s tokens a day\n", number(limit))
+	}
+	if limit := r.GetDailyTokensMemory(); limit > 0 {
+		p.printf("of at most %s tokens a day on one memory\n", number(limit))
 	}
 }
 

@@ -48,9 +48,13 @@ func TestWrongUsage(t *testing.T) {
 		{"stop x", "takes no argument"},
 		{"version x", "takes no argument"},
 		{"serve x", "takes no argument"},
-		{"serve --embed magic", "builtin and off"},
-		{"serve --embed ollama:nomic", "ollama are not built in yet"},
-		{"serve --expand ollama:qwen", "not built in yet"},
+		{"serve --embed magic", "builtin, off, ollama:MODEL and openai:MODEL"},
+		{"serve --embed ollama:", "has no name"},
+		{"serve --expand builtin", "off, ollama:MODEL and openai:MODEL"},
+		{"serve --extract off", "builtin, ollama:MODEL and openai:MODEL"},
+		{"serve --metrics 127.0.0.1:9090", "unix:"},
+		{"serve --maintain whenever", "cron"},
+		{"doctor --embed magic", "builtin, off, ollama:MODEL and openai:MODEL"},
 		{"serve --idle -1s", "--idle"},
 		{"memories --root=", "--root"},
 		{"completion", "needs the name of a shell"},
@@ -132,15 +136,15 @@ func TestCompletedValues(t *testing.T) {
 		{[]string{"search", "--kind", "t"}, "user reply trace work note mark"},
 		{[]string{"history", "--kind", "user,t"}, "user,user user,reply user,trace user,work user,note user,mark"},
 		{[]string{"import", "--format", ""}, "turns entire specstory"},
-		{[]string{"serve", "--embed", ""}, "builtin off"},
-		{[]string{"serve", "--expand", ""}, "off"},
+		{[]string{"serve", "--embed", ""}, "builtin ollama: openai: off"},
+		{[]string{"serve", "--expand", ""}, "off ollama: openai:"},
 		{[]string{"recall", "--agent", ""}, "codex"},
 		{[]string{"status", "--project", ""}, "shop"},
 		{[]string{"status", "--agent", "nobody", "--project", ""}, ""},
 	}
 	complete := func(args []string) string {
 		r := p.run(append([]string{"__complete"}, args...)...).want(t, exitDone)
-		offers, _, _ := strings.Cut(r.out, ":")
+		offers, _, _ := strings.Cut("\n"+r.out, "\n:")
 		return strings.Join(strings.Fields(offers), " ")
 	}
 	for _, tt := range tests {

@@ -267,7 +267,7 @@ type MemoryStatus struct {
 	MaintenanceLastRun *timestamppb.Timestamp `protobuf:"bytes,24,opt,name=maintenance_last_run,json=maintenanceLastRun,proto3" json:"maintenance_last_run,omitempty"`
 	MaintenanceError   string                 `protobuf:"bytes,25,opt,name=maintenance_error,json=maintenanceError,proto3" json:"maintenance_error,omitempty"`
 	// Identity of the vectors that answer now, and of those being made in the
-	// background with the number of slices done and in all.
+	// background with the number of messages done and in all.
 	EmbeddingModel     string `protobuf:"bytes,26,opt,name=embedding_model,json=embeddingModel,proto3" json:"embedding_model,omitempty"`
 	EmbeddingNextModel string `protobuf:"bytes,27,opt,name=embedding_next_model,json=embeddingNextModel,proto3" json:"embedding_next_model,omitempty"`
 	EmbeddingDone      uint64 `protobuf:"varint,28,opt,name=embedding_done,json=embeddingDone,proto3" json:"embedding_done,omitempty"`

@@ -24,19 +24,27 @@ const (
 type PreTurnRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	SessionId string                 `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	Agent     string                 `protobuf:"bytes,2,opt,name=agent,proto3" json:"agent,omitempty"`
-	Project   string                 `protobuf:"bytes,3,opt,name=project,proto3" json:"project,omitempty"`
-	Message   string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
-	// Both limits hold; 0 is the default of Recall for bytes and none for characters.
-	BudgetBytes      uint32 `protobuf:"varint,5,opt,name=budget_bytes,json=budgetBytes,proto3" json:"budget_bytes,omitempty"`
+	// Needed until the session is bound: its first turn that is appended binds it
+	// for good, and this call does until then.
+	Agent   string `protobuf:"bytes,2,opt,name=agent,proto3" json:"agent,omitempty"`
+	Project string `protobuf:"bytes,3,opt,name=project,proto3" json:"project,omitempty"`
+	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	// Both limits hold, over the whole block with its frame: 512 to 256,000 each.
+	// 0 is 44,000 bytes, and no limit of characters.
+	BudgetBytes uint32 `protobuf:"varint,5,opt,name=budget_bytes,json=budgetBytes,proto3" json:"budget_bytes,omitempty"`
+	// UTF-16 code units, as harnesses written in JavaScript count; a count of code
+	// points is never larger.
 	BudgetCharacters uint32 `protobuf:"varint,6,opt,name=budget_characters,json=budgetCharacters,proto3" json:"budget_characters,omitempty"`
-	// A constant of the harness: true when the block stays in its history.
+	// A constant of the harness: true when the block stays in its history. Then
+	// nothing is given twice to a session until Reset.
 	KeptInHistory   bool        `protobuf:"varint,7,opt,name=kept_in_history,json=keptInHistory,proto3" json:"kept_in_history,omitempty"`
 	Now             *SpokenTime `protobuf:"bytes,8,opt,name=now,proto3" json:"now,omitempty"`
 	ExcludeMessages []string    `protobuf:"bytes,9,rep,name=exclude_messages,json=excludeMessages,proto3" json:"exclude_messages,omitempty"`
 	Expansion       Expansion   `protobuf:"varint,10,opt,name=expansion,proto3,enum=recalld.v1.Expansion" json:"expansion,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Look without noting what was given, and without binding the session.
+	DryRun        bool `protobuf:"varint,11,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PreTurnRequest) Reset() {
@@ -139,12 +147,21 @@ func (x *PreTurnRequest) GetExpansion() Expansion {
 	return Expansion_EXPANSION_UNSPECIFIED
 }
 
+func (x *PreTurnRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
 type PreTurnResponse struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	MemoryId string                 `protobuf:"bytes,1,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
-	Block    string                 `protobuf:"bytes,2,opt,name=block,proto3" json:"block,omitempty"`
-	Passages []*Passage             `protobuf:"bytes,3,rep,name=passages,proto3" json:"passages,omitempty"`
-	// Ids of journal entries in the block.
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty when there is no such memory yet.
+	MemoryId string `protobuf:"bytes,1,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
+	// Empty when nothing bears on the message and no rule is new to the session.
+	Block    string     `protobuf:"bytes,2,opt,name=block,proto3" json:"block,omitempty"`
+	Passages []*Passage `protobuf:"bytes,3,rep,name=passages,proto3" json:"passages,omitempty"`
+	// Ids of journal entries in the block, in its order.
 	EntryIds        []string         `protobuf:"bytes,4,rep,name=entry_ids,json=entryIds,proto3" json:"entry_ids,omitempty"`
 	Snapshot        *Reach           `protobuf:"bytes,5,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	Sources         []*SourceOutcome `protobuf:"bytes,6,rep,name=sources,proto3" json:"sources,omitempty"`
@@ -152,9 +169,10 @@ type PreTurnResponse struct {
 	Now             *SpokenTime      `protobuf:"bytes,8,opt,name=now,proto3" json:"now,omitempty"`
 	NothingToSearch bool             `protobuf:"varint,9,opt,name=nothing_to_search,json=nothingToSearch,proto3" json:"nothing_to_search,omitempty"`
 	Expansions      []string         `protobuf:"bytes,10,rep,name=expansions,proto3" json:"expansions,omitempty"`
-	Omitted         uint32           `protobuf:"varint,11,opt,name=omitted,proto3" json:"omitted,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Passages and entries that the budget had no room for.
+	Omitted       uint32 `protobuf:"varint,11,opt,name=omitted,proto3" json:"omitted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PreTurnResponse) Reset() {
@@ -374,7 +392,7 @@ var File_recalld_v1_context_proto protoreflect.FileDescriptor
 const file_recalld_v1_context_proto_rawDesc = "" +
 	"\n" +
 	"\x18recalld/v1/context.proto\x12\n" +
-	"recalld.v1\x1a\x17recalld/v1/recall.proto\x1a\x16recalld/v1/types.proto\"\xfb\x02\n" +
+	"recalld.v1\x1a\x17recalld/v1/recall.proto\x1a\x16recalld/v1/types.proto\"\x94\x03\n" +
 	"\x0ePreTurnRequest\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x14\n" +
@@ -387,7 +405,8 @@ const file_recalld_v1_context_proto_rawDesc = "" +
 	"\x03now\x18\b \x01(\v2\x16.recalld.v1.SpokenTimeR\x03now\x12)\n" +
 	"\x10exclude_messages\x18\t \x03(\tR\x0fexcludeMessages\x123\n" +
 	"\texpansion\x18\n" +
-	" \x01(\x0e2\x15.recalld.v1.ExpansionR\texpansion\"\xac\x03\n" +
+	" \x01(\x0e2\x15.recalld.v1.ExpansionR\texpansion\x12\x17\n" +
+	"\adry_run\x18\v \x01(\bR\x06dryRun\"\xac\x03\n" +
 	"\x0fPreTurnResponse\x12\x1b\n" +
 	"\tmemory_id\x18\x01 \x01(\tR\bmemoryId\x12\x14\n" +
 	"\x05block\x18\x02 \x01(\tR\x05block\x12/\n" +
