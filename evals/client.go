@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -35,8 +36,10 @@ type Client struct {
 	memories pb.MemoriesServiceClient
 	recall   pb.RecallServiceClient
 	admin    pb.AdminServiceClient
-	held     map[string]bool
 	poll     time.Duration
+
+	mu   sync.Mutex // guards held
+	held map[string]bool
 }
 
 // newClient makes a client of a connection, which it closes.
@@ -93,7 +96,7 @@ func memoryRef(project string) *pb.MemoryRef {
 // ingest appends a memory, once, and returns when words and vectors cover it.
 // It reports the messages appended to done.
 func (c *Client) ingest(ctx context.Context, memory Memory, done func(messages int)) error {
-	if c.held[memory.Project] {
+	if c.holds(memory.Project) {
 		done(memory.messages())
 		return nil
 	}
@@ -103,8 +106,25 @@ func (c *Client) ingest(ctx context.Context, memory Memory, done func(messages i
 	if err := c.awaitReach(ctx, memory.Project, uint64(memory.messages())); err != nil {
 		return err
 	}
-	c.held[memory.Project] = true
+	c.note(memory.Project, true)
 	return nil
+}
+
+// holds reports whether a memory was appended already.
+func (c *Client) holds(project string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held[project]
+}
+
+func (c *Client) note(project string, held bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if held {
+		c.held[project] = true
+	} else {
+		delete(c.held, project)
+	}
 }
 
 // appendAll appends the turns of a memory in batches.
@@ -191,6 +211,6 @@ func (c *Client) forget(ctx context.Context, project string) error {
 	if err != nil && status.Code(err) != codes.Unimplemented {
 		return fmt.Errorf("forget %s: %w", project, err)
 	}
-	delete(c.held, project)
+	c.note(project, false)
 	return nil
 }

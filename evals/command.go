@@ -35,6 +35,8 @@ type options struct {
 	data, split, json string
 	ablate            bool
 	socket, root      string
+	// serve are further arguments of the server that is started.
+	serve []string
 }
 
 func newRootCommand() *cobra.Command {
@@ -57,11 +59,12 @@ appends the conversations, asks the questions and prints what was found.`,
 	flags.StringVar(&o.json, "json", "", "write the figures as one JSON object to a file, - for stdout")
 	flags.StringVar(&o.root, "root", "", "use the running server of this store instead of a new one")
 	flags.StringVar(&o.socket, "socket", "", "use the running server at this socket; its token lies beside it or in --root")
+	flags.StringArrayVar(&o.serve, "serve-flag", nil, "a further argument of the server that is started, such as --embed=off")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	for _, l := range loaders {
 		root.AddCommand(newSetCommand(l, &o))
 	}
-	root.AddCommand(newLongmemCommand(&o), newSpeedCommand(&o), newReportCommand(&o))
+	root.AddCommand(newLongmemCommand(&o), newJournalCommand(&o), newModelsCommand(&o), newSpeedCommand(&o), newReportCommand(&o))
 	return root
 }
 
@@ -214,6 +217,7 @@ func (o *options) withRunner(ctx context.Context, use func(r *Runner) error) (er
 	if err != nil {
 		return err
 	}
+	server.arguments = o.serve
 	defer func() { err = errors.Join(err, server.remove()) }()
 	if runner.client, err = server.start(ctx); err != nil {
 		return err

@@ -83,6 +83,9 @@ type report struct {
 	sets    []reported
 	skipped []string
 	speed   *SpeedReport
+	// journal is made with the rest, journalModel read from the last time it was.
+	journal, journalModel *JournalReport
+	models                *ModelReport
 }
 
 func newReportCommand(o *options) *cobra.Command {
@@ -129,6 +132,13 @@ func (r *report) gather(ctx context.Context, runner *Runner, data, longmem strin
 			return err
 		}
 	}
+	var err error
+	if r.journal, err = runJournal(ctx, newJournalRun(runner, "builtin", nil), data); err != nil {
+		return err
+	}
+	for _, line := range r.journal.Skipped {
+		r.skipped = append(r.skipped, "journal "+line)
+	}
 	if longmem == "" {
 		r.skipped = append(r.skipped, "longmemeval: no file was named")
 		return nil
@@ -158,12 +168,24 @@ func (r *report) gatherSet(ctx context.Context, runner *Runner, set *Set) error 
 
 // write rewrites the results and their plots.
 func (r *report) write(folder string) error {
-	speed, err := readSpeed(filepath.Join(folder, speedFile))
-	if err != nil {
+	var err error
+	if r.speed, err = readFigures[SpeedReport](filepath.Join(folder, speedFile)); err != nil {
 		return err
 	}
-	if r.speed = speed; speed == nil {
+	if r.speed == nil {
 		r.skipped = append(r.skipped, "speed: not measured yet")
+	}
+	if r.models, err = readFigures[ModelReport](filepath.Join(folder, modelsFile)); err != nil {
+		return err
+	}
+	if r.models == nil {
+		r.skipped = append(r.skipped, "models: not measured yet")
+	}
+	if r.journalModel, err = readFigures[JournalReport](filepath.Join(folder, modelFile)); err != nil {
+		return err
+	}
+	if r.journalModel == nil {
+		r.skipped = append(r.skipped, "journal with a model: not measured yet")
 	}
 	if err := makeFolder(filepath.Join(folder, plotFolder)); err != nil {
 		return err
@@ -194,8 +216,8 @@ func makeFolder(folder string) error {
 	return nil
 }
 
-// readSpeed reads the latest benchmark, nil when there is none.
-func readSpeed(path string) (*SpeedReport, error) {
+// readFigures reads what another command measured last, nil when there is none.
+func readFigures[T any](path string) (*T, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -203,11 +225,11 @@ func readSpeed(path string) (*SpeedReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	var speed SpeedReport
-	if err := json.Unmarshal(data, &speed); err != nil {
-		return nil, fmt.Errorf("read %s: %w", speedFile, err)
+	var figures T
+	if err := json.Unmarshal(data, &figures); err != nil {
+		return nil, fmt.Errorf("read %s: %w", filepath.Base(path), err)
 	}
-	return &speed, nil
+	return &figures, nil
 }
 
 // markdown renders the report.
@@ -231,6 +253,8 @@ gRPC, with its built-in model and no other. Metrics are means over questions.
 	for _, one := range r.sets {
 		one.write(&out)
 	}
+	r.writeJournal(&out)
+	r.writeModels(&out)
 	r.writeSpeed(&out)
 	r.writeSkipped(&out)
 	return strings.TrimRight(out.String(), "\n") + "\n"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -145,7 +146,7 @@ func askRequest(q *Question, pass Pass, gated bool) *pb.RecallRequest {
 		PassageBytes: askPassage,
 		BudgetBytes:  askBudget,
 		Relevance:    pb.Relevance_RELEVANCE_ALWAYS,
-		Expansion:    pb.Expansion_EXPANSION_OFF,
+		Expansion:    cmp.Or(pass.Expansion, pb.Expansion_EXPANSION_OFF),
 		Sources:      pass.Sources,
 		Now:          q.Now,
 		WithoutParts: pass.WithoutParts,

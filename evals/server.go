@@ -27,9 +27,12 @@ const (
 // A Server is a recalld that evals started, with a store of its own in a
 // temporary folder.
 type Server struct {
-	folder  string
-	command *exec.Cmd
-	ended   chan error
+	folder string
+	// arguments of serve beside those that every server gets. One with any keeps
+	// the environment that says where models are.
+	arguments []string
+	command   *exec.Cmd
+	ended     chan error
 }
 
 // buildServer builds recalld into a temporary folder; start runs it.
@@ -66,8 +69,8 @@ func (s *Server) start(ctx context.Context) (*Client, error) {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }()
-	s.command = exec.Command(s.binary(), "serve", "--root", s.root(), "--consolidate", "off")
-	s.command.Env = withoutModels(os.Environ())
+	s.command = exec.Command(s.binary(), append([]string{"serve", "--root", s.root(), "--consolidate", "off"}, s.arguments...)...)
+	s.command.Env = withoutModels(os.Environ(), len(s.arguments) > 0)
 	s.command.Stderr = log
 	if err := s.command.Start(); err != nil {
 		s.command = nil
@@ -86,11 +89,11 @@ func (s *Server) start(ctx context.Context) (*Client, error) {
 }
 
 // withoutModels leaves out of an environment what would bring a model server
-// or another store into the figures.
-func withoutModels(env []string) []string {
+// or another store into the figures; the former stays if models are asked for.
+func withoutModels(env []string, models bool) []string {
 	kept := make([]string, 0, len(env))
 	for _, entry := range env {
-		if !strings.HasPrefix(entry, "OLLAMA_") && !strings.HasPrefix(entry, "RECALLD_") {
+		if (models || !strings.HasPrefix(entry, "OLLAMA_")) && !strings.HasPrefix(entry, "RECALLD_") {
 			kept = append(kept, entry)
 		}
 	}

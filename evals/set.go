@@ -91,6 +91,8 @@ type Pass struct {
 	Sources []pb.Source
 	// WithoutParts are left out of the score.
 	WithoutParts []string
+	// Expansion asks a model for other wordings; unspecified is off.
+	Expansion pb.Expansion
 }
 
 // A Set is a data set, loaded.
