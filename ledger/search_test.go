@@ -222,7 +222,8 @@ func TestSearchDeadline(t *testing.T) {
 		r, err := m.Search(ctx, ledger.SearchQuery{Pattern: parse(t, q)})
 		took := time.Since(begin)
 		cancel()
-		if err != nil || !r.Truncated && r.SearchedTo != 0 || r.Truncated && r.SearchedTo != 3 {
+		// On a busy machine the time may be over before the first message: 4.
+		if err != nil || !r.Truncated && r.SearchedTo != 0 || r.Truncated && r.SearchedTo != 3 && r.SearchedTo != 4 {
 			t.Errorf("%s: searched to %d, truncated %v, error %v", q, r.SearchedTo, r.Truncated, err)
 		}
 		if took > 5*time.Second { // a machine may be busy; without the check it takes minutes

@@ -15,6 +15,7 @@ import (
 
 	"recalld/ledger"
 	recalldv1 "recalld/proto/recalld/v1"
+	"recalld/retrieve"
 )
 
 // defaultMaintain is when memories are looked after if nothing else is said: at
@@ -106,9 +107,6 @@ func (s *Server) maintainDueIn(ctx context.Context, info ledger.MemoryInfo) (tro
 	return done.Trouble, nil
 }
 
-// A compacter is an index that can be made smaller.
-type compacter interface{ Compact(context.Context) error }
-
 // lookAfter does what is to be done for a memory now and then. The error is what
 // is wrong with it: each step goes on where another one found something.
 func (s *Server) lookAfter(ctx context.Context, id string) error {
@@ -119,10 +117,9 @@ func (s *Server) lookAfter(ctx context.Context, id string) error {
 	defer release()
 	found := []error{m.ledger.Checkpoint(ctx)}
 	if index := m.presentIndex(); index != nil { // closed views are not opened for it
-		if c, ok := any(index).(compacter); ok {
-			if err := guard(func() error { return c.Compact(ctx) }); err != nil {
-				found = append(found, fmt.Errorf("compact views: %w", err))
-			}
+		err := guard(func() error { return index.Compact(ctx) })
+		if err != nil && !errors.Is(err, retrieve.ErrClosed) { // views that are replaced begin anew
+			found = append(found, fmt.Errorf("compact views: %w", err))
 		}
 	}
 	problems, err := m.ledger.Verify(ctx, ledger.VerifyOptions{Deep: true, Sample: maintainSample}, nil)
