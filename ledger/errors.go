@@ -28,7 +28,7 @@ var (
 	// ErrTooLarge: an Append holds more than it may. The error is a *FieldError too.
 	ErrTooLarge = errors.New("too large")
 	// ErrNewer: a later version of recalld wrote the file.
-	ErrNewer = errors.New("file was written by a newer version")
+	ErrNewer = errors.New("was written by a newer version of recalld: use that one")
 	// ErrClosed: the Store or the Memory was closed.
 	ErrClosed = errors.New("ledger is closed")
 )

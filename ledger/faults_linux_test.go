@@ -155,7 +155,8 @@ func fullPart(root string) error {
 }
 
 // TestReadOnlyDisk opens stores on a disk that cannot be written: one that was
-// closed, one whose writer was killed, and one without shared memory.
+// closed, one whose writer was killed, one without shared memory, those of
+// earlier versions and one of a later version.
 func TestReadOnlyDisk(t *testing.T) { onOwnDisk(t, "readonly") }
 
 func readOnlyPart(root string) error {
@@ -187,6 +188,16 @@ func readOnlyPart(root string) error {
 	if err != nil {
 		return err
 	}
+	newer := filepath.Join(root, "newer")
+	if err := errors.Join(os.CopyFS(newer, os.DirFS(closed)), alter(ledgerFile(newer), "PRAGMA user_version = 99")); err != nil {
+		return err
+	}
+	for version := range ledgerBack {
+		aged := agedFolder(root, version)
+		if err := errors.Join(os.CopyFS(aged, os.DirFS(closed)), age(aged, version)); err != nil {
+			return err
+		}
+	}
 	if err := unix.Mount("", root, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 		return err
 	}
@@ -195,7 +206,19 @@ func readOnlyPart(root string) error {
 			return fmt.Errorf("%s: %w", filepath.Base(root), err)
 		}
 	}
+	for version := range ledgerBack {
+		if err := agedReadOnly(agedFolder(root, version), version, turns); err != nil {
+			return fmt.Errorf("version %d: %w", version, err)
+		}
+	}
+	if _, _, err := openBoth(newer, ledger.Options{}); !errors.Is(err, ledger.ErrNewer) {
+		return fmt.Errorf("newer: %w, want ErrNewer", err)
+	}
 	return nil
+}
+
+func agedFolder(root string, version int) string {
+	return filepath.Join(root, fmt.Sprint("aged", version))
 }
 
 func readOnlyStore(root string, turns int) error {

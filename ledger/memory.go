@@ -22,6 +22,7 @@ type Memory struct {
 	now      func() time.Time
 	minFree  uint64
 	readOnly bool
+	schema   int // version of the file's schema
 
 	reads *sql.DB
 	head  atomic.Uint64
@@ -61,7 +62,12 @@ func (s *Store) Open(ctx context.Context, id string) (*Memory, error) {
 	return m, nil
 }
 
-func (m *Memory) translate(err error) error { return translate(ledgerPath(m.id), err) }
+func (m *Memory) translate(err error) error {
+	if m.readOnly && m.schema < len(ledgerMigrations) && isMisfit(err) {
+		return fmt.Errorf("what an older version of recalld did not keep: %w: %w", ErrReadOnly, err)
+	}
+	return translate(ledgerPath(m.id), err)
+}
 
 func (m *Memory) damaged(table string, row int64, what string) *DamageError {
 	return &DamageError{File: ledgerPath(m.id), Table: table, Row: row, What: what}
@@ -86,6 +92,9 @@ func (m *Memory) open(ctx context.Context, folder string) error {
 	}
 	var err error
 	if m.reads, err = openSQLite(m.path, a); err != nil {
+		return err
+	}
+	if m.schema, err = readVersion(ctx, m.reads, ledgerMigrations); err != nil {
 		return err
 	}
 	row, what, err := readMemoryRow(ctx, m.reads)

@@ -85,6 +85,13 @@ CREATE TABLE forgotten (
 ) STRICT, WITHOUT ROWID;
 `, journalMigration, givenMigration}
 
+// The versions of the schema with which tables came that a file on a disk that
+// cannot be written may lack.
+const (
+	journalSchema = 2
+	givenSchema   = 3
+)
+
 // catalogMigrations make the tables of the store.
 var catalogMigrations = []string{`
 CREATE TABLE store (
@@ -126,6 +133,23 @@ func schemaVersion(ctx context.Context, q querier) (int, error) {
 	return version, err
 }
 
+func newer(version int, migrations []string) error {
+	return fmt.Errorf("the file %w (its schema version is %d, this build knows %d)", ErrNewer, version, len(migrations))
+}
+
+// readVersion returns the schema version of a file that cannot be migrated,
+// since its disk cannot be written: it may be an older one, but no newer one.
+func readVersion(ctx context.Context, q querier, migrations []string) (int, error) {
+	version, err := schemaVersion(ctx, q)
+	if err != nil {
+		return 0, fmt.Errorf("read schema version: %w", err)
+	}
+	if version > len(migrations) {
+		return 0, newer(version, migrations)
+	}
+	return version, nil
+}
+
 // migrate brings a file to the newest version in one transaction, and lets
 // first fill it when it was empty. A file that needs nothing is not written.
 func migrate(ctx context.Context, db *sql.DB, migrations []string, first func(*sql.Tx) error) error {
@@ -134,7 +158,7 @@ func migrate(ctx context.Context, db *sql.DB, migrations []string, first func(*s
 		return fmt.Errorf("read schema version: %w", err)
 	}
 	if version > len(migrations) {
-		return fmt.Errorf("%w: schema version %d, this build knows %d", ErrNewer, version, len(migrations))
+		return newer(version, migrations)
 	}
 	if version == len(migrations) {
 		return nil

@@ -116,7 +116,10 @@ func (s *Store) openReadOnly(path string) (err error) {
 		}
 		return err
 	}
-	s.reads, err = openSQLite(path, readOnly)
+	if s.reads, err = openSQLite(path, readOnly); err != nil {
+		return err
+	}
+	_, err = readVersion(context.Background(), s.reads, catalogMigrations)
 	return err
 }
 

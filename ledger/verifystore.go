@@ -45,7 +45,7 @@ func (v *storeVerification) note(err error) error {
 
 func (v *storeVerification) catalog(ctx context.Context) error {
 	q := v.s.reads
-	found, err := checkSchema(ctx, q, catalogMigrations)
+	found, err := checkSchema(ctx, q, catalogMigrations, v.s.readOnly)
 	for _, what := range found {
 		v.found(catalogName, "", 0, what)
 	}
