@@ -67,22 +67,23 @@ var parts = [...]part{
 
 // Block chooses and renders the live entries of j that fit the budget: rules and
 // preferences, open work, decisions, reversals, and of each those that are
-// pinned, then the newest; of decisions, where not all fit, the ones that have
-// most to do with the message. They are rendered in these parts, in the order in
-// which they were said. A budget out of range is taken to its nearer end. For one
+// pinned, then those said last; of decisions, where not all fit, the ones that
+// have most to do with the message. They are rendered in these parts, in the
+// order in which they were said. A budget out of range is taken to its nearer end. For one
 // turn see [TurnOptions].
 func (j Journal) Block(o BlockOptions) Block {
 	room := o.room()
 	reach := o.reachLine()
 	room.Take(SizeOf(reach))
+	all := j.live()
 	var bearing map[string]float64
 	if o.Turn != nil {
-		bearing = j.bearing(o.Message, o.Turn)
+		bearing = o.Turn.bearing(all, o.Message)
 	}
 	var b Block
 	var lines []string
 	for _, p := range parts {
-		live := j.live(p.kinds)
+		live := ofKinds(all, p.kinds)
 		if o.Turn != nil {
 			live = o.Turn.wanted(live, bearing)
 		}
@@ -93,8 +94,8 @@ func (j Journal) Block(o BlockOptions) Block {
 		}
 		lines = append(lines, p.heading())
 		for _, r := range chosen {
-			lines = append(lines, o.line(r))
-			b.Entries = append(b.Entries, *r)
+			lines = append(lines, o.line(r.Record))
+			b.Entries = append(b.Entries, *r.Record)
 		}
 	}
 	if len(lines) > 0 {
@@ -114,18 +115,21 @@ func (o BlockOptions) room() Size {
 
 func (p part) heading() string { return p.head + ":\n" }
 
-// live returns the live records of some kinds, the newest first, pinned ones
-// before all others.
-func (j Journal) live(kinds []Kind) []*Record {
-	var out []*Record
-	for i := range slices.Backward(j.Records) {
-		if r := &j.Records[i]; r.State == Live && slices.Contains(kinds, r.Kind) {
+// live returns the live records, those said last first, pinned ones before all
+// others.
+func (j Journal) live() []dated {
+	list := slices.DeleteFunc(j.dated(), func(r dated) bool { return r.State != Live })
+	slices.SortFunc(list, byLast)
+	return list
+}
+
+func ofKinds(list []dated, kinds []Kind) []dated {
+	var out []dated
+	for _, r := range list {
+		if slices.Contains(kinds, r.Kind) {
 			out = append(out, r)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *Record) int {
-		return cmp.Or(compareBool(b.Pinned, a.Pinned), cmp.Compare(b.Last.Turn, a.Last.Turn))
-	})
 	return out
 }
 
@@ -142,19 +146,19 @@ func compareBool(a, b bool) int {
 // choose takes records until the room is used up, and returns them in the
 // order in which they were said, with the number of those left out. A long one
 // does not keep a shorter one out.
-func (o BlockOptions) choose(live []*Record, p part, room *Size) ([]*Record, int) {
-	if slices.Contains(p.kinds, Decision) && o.Message != "" && o.Turn == nil {
+func (o BlockOptions) choose(live []dated, p part, room *Size) ([]dated, int) {
+	if o.isRanked(p) {
 		all := SizeOf(p.heading())
 		for _, r := range live {
-			all = all.plus(SizeOf(o.line(r)))
+			all = all.plus(SizeOf(o.line(r.Record)))
 		}
 		if !all.Within(*room) {
 			byRelevance(live, o.Message)
 		}
 	}
-	var chosen []*Record
+	var chosen []dated
 	for _, r := range live {
-		cost := SizeOf(o.line(r))
+		cost := SizeOf(o.line(r.Record))
 		if len(chosen) == 0 {
 			cost = cost.plus(SizeOf(p.heading()))
 		}
@@ -164,15 +168,23 @@ func (o BlockOptions) choose(live []*Record, p part, room *Size) ([]*Record, int
 		room.Take(cost)
 		chosen = append(chosen, r)
 	}
-	slices.SortStableFunc(chosen, func(a, b *Record) int {
-		return cmp.Or(cmp.Compare(a.Turn, b.Turn), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(chosen, byFirst)
 	return chosen, len(live) - len(chosen)
+}
+
+// isRanked reports whether the message decides which entries of a part find room.
+// For one turn, open work, decisions and reversals are ranked already.
+func (o BlockOptions) isRanked(p part) bool {
+	ranked := Decision
+	if o.Turn != nil {
+		ranked = Rule
+	}
+	return o.Message != "" && slices.Contains(p.kinds, ranked)
 }
 
 // byRelevance sorts records by the rare words they share with a message; equal
 // ones stay as they are, and pinned ones in front.
-func byRelevance(records []*Record, message string) {
+func byRelevance(records []dated, message string) {
 	asked := wordSet(content(message, true))
 	df := map[string]int{}
 	sets := map[string]map[string]bool{}
@@ -193,7 +205,7 @@ func byRelevance(records []*Record, message string) {
 		}
 		scores[r.ID] = score
 	}
-	slices.SortStableFunc(records, func(a, b *Record) int {
+	slices.SortStableFunc(records, func(a, b dated) int {
 		return cmp.Or(compareBool(b.Pinned, a.Pinned), cmp.Compare(scores[b.ID], scores[a.ID]))
 	})
 }

@@ -36,12 +36,16 @@ func (s *Size) Take(t Size) { s.Bytes, s.Units = s.Bytes-t.Bytes, s.Units-t.Unit
 // TurnOptions narrow a block down to what one turn needs: rules, preferences and
 // whatever is pinned, and of open work, decisions and reversals what bears on the
 // message. An entry bears on it if it quotes a message that was recalled for it,
-// or shares words with it that few entries hold.
+// or shares words with it that few entries hold. Of rules and preferences, where
+// not all find room, those come that have most to do with the message.
 type TurnOptions struct {
 	// Room is what the lines may take, instead of Budget and Frame.
 	Room Size
 	// Recalled holds the ids of the messages that were recalled for the message.
 	Recalled map[string]bool
+	// Quiet says that nothing that is remembered bears on the message: what shares
+	// words with it does so by chance.
+	Quiet bool
 	// Given reports what is left out, since whoever gets the block has it; nil
 	// leaves out nothing.
 	Given func(*Record) bool
@@ -59,7 +63,7 @@ type Words struct {
 
 // of returns the distinct words of each text, sorted. Texts that are no longer
 // asked for are forgotten in time.
-func (w *Words) of(live []*Record) [][]string {
+func (w *Words) of(live []dated) [][]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.byText == nil || len(w.byText) > 2*len(live)+maxHolders {
@@ -100,13 +104,13 @@ const (
 
 // wanted returns the records of one part that a turn needs: pinned ones first,
 // then those that bear most on the message.
-func (t *TurnOptions) wanted(live []*Record, bearing map[string]float64) []*Record {
-	list := slices.DeleteFunc(live, func(r *Record) bool {
+func (t *TurnOptions) wanted(live []dated, bearing map[string]float64) []dated {
+	list := slices.DeleteFunc(live, func(r dated) bool {
 		_, bears := bearing[r.ID]
 		standing := r.Kind == Rule || r.Kind == Preference
-		return !standing && !r.Pinned && !bears || t.Given != nil && t.Given(r)
+		return !standing && !r.Pinned && !bears || t.Given != nil && t.Given(r.Record)
 	})
-	slices.SortStableFunc(list, func(a, b *Record) int {
+	slices.SortStableFunc(list, func(a, b dated) int {
 		return cmp.Or(compareBool(b.Pinned, a.Pinned), cmp.Compare(bearing[b.ID], bearing[a.ID]))
 	})
 	return list
@@ -114,12 +118,15 @@ func (t *TurnOptions) wanted(live []*Record, bearing map[string]float64) []*Reco
 
 // bearing says how much the open work, decisions and reversals that are live
 // bear on a message. Those that do not are left out.
-func (j Journal) bearing(message string, t *TurnOptions) map[string]float64 {
+func (t *TurnOptions) bearing(live []dated, message string) map[string]float64 {
+	if t.Quiet {
+		message = ""
+	}
 	asked := wordSet(content(message, true))
 	if len(asked) == 0 && len(t.Recalled) == 0 {
 		return nil
 	}
-	live := j.live([]Kind{OpenWork, Decision, Reversal})
+	live = ofKinds(live, []Kind{OpenWork, Decision, Reversal})
 	known := t.Words
 	if known == nil {
 		known = new(Words)
@@ -200,11 +207,11 @@ func (q *asking) shared(entry int) float64 {
 
 // best keeps the highest scores. Equal ones stay in the order of the records,
 // the newest first.
-func best(live []*Record, scores map[string]float64) map[string]float64 {
+func best(live []dated, scores map[string]float64) map[string]float64 {
 	if len(scores) <= maxBearing {
 		return scores
 	}
-	slices.SortStableFunc(live, func(a, b *Record) int { return cmp.Compare(scores[b.ID], scores[a.ID]) })
+	slices.SortStableFunc(live, func(a, b dated) int { return cmp.Compare(scores[b.ID], scores[a.ID]) })
 	kept := map[string]float64{}
 	for _, r := range live[:maxBearing] {
 		kept[r.ID] = scores[r.ID]

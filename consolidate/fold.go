@@ -129,8 +129,8 @@ type saying struct {
 // holds for good.
 type link struct {
 	from, to string
-	turn     uint64
-	waits    bool // the entry is a candidate
+	by       *Entry // that superseded
+	waits    bool   // it is a candidate
 	forever  bool
 }
 
@@ -156,7 +156,7 @@ func (f *folding) windows(batches []Batch) {
 		for _, e := range b.Entries {
 			if counts || e.Forgotten {
 				for _, id := range e.Supersedes {
-					f.links = append(f.links, link{from: e.ID, to: id, turn: e.Turn, waits: e.Candidate, forever: e.Forgotten})
+					f.links = append(f.links, link{from: e.ID, to: id, by: &e, waits: e.Candidate, forever: e.Forgotten})
 				}
 			}
 			if counts && !e.Forgotten {
@@ -182,7 +182,7 @@ func (f *folding) confirmed(batches []Batch) {
 		for _, from := range b.Review.Entries {
 			e := said[from]
 			for _, to := range b.Review.Superseded {
-				f.links = append(f.links, link{from: from, to: to, turn: e.Turn, forever: e.Forgotten})
+				f.links = append(f.links, link{from: from, to: to, by: &e, forever: e.Forgotten})
 			}
 		}
 	}
@@ -199,7 +199,7 @@ func (f *folding) records() {
 	for _, s := range f.said {
 		e := s.entry
 		key := saidBy{fact: fact(e.Text), speaker: e.Speaker, by: e.By, standing: !e.Kind.choice()}
-		if at, ok := open[key]; ok && key.fact != "" && !f.supersededBefore(at, e.Turn) {
+		if at, ok := open[key]; ok && key.fact != "" && !f.supersededBefore(at, &e) {
 			f.merge(at, s)
 			continue
 		}
@@ -224,7 +224,9 @@ func (f *folding) merge(at int, s saying) {
 	}
 	r.IDs = append(r.IDs, s.entry.ID)
 	r.Quotes = append(r.Quotes, s.entry.Quotes...)
-	r.Last = s.entry
+	if !s.entry.SaidBefore(&r.Last) {
+		r.Last = s.entry
+	}
 	r.Candidate = r.Candidate && s.entry.Candidate
 	r.Confidence = max(r.Confidence, s.entry.Confidence)
 	r.MaySupersede = union(r.MaySupersede, s.entry.MaySupersede)
@@ -244,11 +246,11 @@ func union(a, b []string) []string {
 	return out
 }
 
-// supersededBefore reports whether anything said before a turn superseded the record.
-func (f *folding) supersededBefore(at int, turn uint64) bool {
+// supersededBefore reports whether anything said before e superseded the record.
+func (f *folding) supersededBefore(at int, e *Entry) bool {
 	return slices.ContainsFunc(f.links, func(l link) bool {
 		home, ok := f.home[l.to]
-		return ok && home == at && l.turn <= turn && f.holds(l)
+		return ok && home == at && !e.SaidBefore(l.by) && f.holds(l)
 	})
 }
 

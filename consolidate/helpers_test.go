@@ -50,6 +50,24 @@ func closed(s consolidate.Session) consolidate.Session {
 	return s
 }
 
+// moved is a session as another one, appended after so many turns and said at
+// another time; the zero time is none.
+func moved(s consolidate.Session, id string, turns uint64, at time.Time) consolidate.Session {
+	s.ID = id
+	for i := range s.Turns {
+		t := &s.Turns[i]
+		t.Seq += turns
+		for j := range t.Messages {
+			m := &t.Messages[j]
+			m.ID, m.Seq = id+m.ID, m.Seq+100*turns
+			if m.Time = m.Time.Add(at.Sub(day)); at.IsZero() {
+				m.Time = at
+			}
+		}
+	}
+	return s
+}
+
 // read returns the entries of every window of a session, checked and admitted.
 func read(t *testing.T, s consolidate.Session) []consolidate.Entry {
 	t.Helper()
@@ -63,7 +81,18 @@ func read(t *testing.T, s consolidate.Session) []consolidate.Entry {
 // batches returns the chain of a session's windows.
 func batches(t *testing.T, s consolidate.Session) []consolidate.Batch {
 	t.Helper()
-	windows, _ := closed(s).Windows(consolidate.Position{})
+	return history(t, s)
+}
+
+// history returns the chain of the windows of several sessions, one appended
+// after the other.
+func history(t *testing.T, sessions ...consolidate.Session) []consolidate.Batch {
+	t.Helper()
+	var windows []consolidate.Window
+	for _, s := range sessions {
+		more, _ := closed(s).Windows(consolidate.Position{})
+		windows = append(windows, more...)
+	}
 	var chain []consolidate.Batch
 	var head [32]byte
 	standing := consolidate.Fold(nil, nil).Standing()

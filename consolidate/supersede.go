@@ -143,7 +143,7 @@ func (s *Standing) replacedBy(e *Entry) []*stander {
 // samePerson reports whether the one who says e said old, before it.
 func samePerson(e, old *Entry) bool {
 	return e.By == User && old.By == User && e.Speaker == old.Speaker && old.Kind != OpenWork && old.ID != e.ID &&
-		(old.Turn < e.Turn || old.Turn == e.Turn && old.Quotes[0].Message == e.Quotes[0].Message && old.Quotes[0].Start < e.Quotes[0].Start)
+		(old.SaidBefore(e) || old.Turn == e.Turn && old.Quotes[0].Message == e.Quotes[0].Message && old.Quotes[0].Start < e.Quotes[0].Start)
 }
 
 // putsAway reports whether old chose what e names to put it away, and both
@@ -263,7 +263,7 @@ func (s *Standing) propose(e *Entry) []string {
 	var found []*stander
 	for old, sum := range sums {
 		enough := sum.shared >= 2 || e.Kind == Reversal
-		if enough && old.Kind != OpenWork && old.By == e.By && old.Turn <= e.Turn && old.fact != mine && !slices.Contains(e.Supersedes, old.ID) {
+		if enough && old.Kind != OpenWork && old.By == e.By && !e.SaidBefore(&old.Entry) && old.fact != mine && !slices.Contains(e.Supersedes, old.ID) {
 			found = append(found, old)
 		}
 	}

@@ -188,8 +188,9 @@ func TestScribeSeesLies(t *testing.T) {
 func TestModelThatFailsIsCounted(t *testing.T) {
 	for _, extractor := range extractors {
 		journal, client := startFakeJournal(t)
-		journal.fails = 1
+		journal.fails = modelTries // on the first chat, for good
 		scribe := newScribe(client, extractor)
+		scribe.pause = 0
 		chats := []Chat{{ID: "a", Lines: []Line{says("rule: no tabs")}}, {ID: "b", Lines: []Line{says("rule: no tabs")}}}
 		_, err := scribe.readAll(context.Background(), chats, func(int) {})
 		if model := extractor == "model"; model != (err == nil) {
@@ -197,6 +198,14 @@ func TestModelThatFailsIsCounted(t *testing.T) {
 		} else if model && (scribe.checks.Failed != 1 || scribe.checks.Entries != 1 || journal.consolidated[scribe.project(&chats[0])]+journal.consolidated[scribe.project(&chats[1])] != "model") {
 			t.Errorf("%s: checks %+v, consolidated %v", extractor, scribe.checks, journal.consolidated)
 		}
+	}
+	journal, client := startFakeJournal(t)
+	journal.fails = modelTries - 1
+	scribe := newScribe(client, "model")
+	scribe.pause = 0
+	found, err := scribe.read(context.Background(), &Chat{ID: "c", Lines: []Line{says("rule: no tabs")}})
+	if err != nil || len(found) != 1 || scribe.checks.Failed != 0 {
+		t.Errorf("a model that recovers: %v, %v, checks %+v", found, err, scribe.checks)
 	}
 }
 
@@ -238,6 +247,20 @@ func TestScoreFile(t *testing.T) {
 	}
 	if _, err := scoreFile(context.Background(), newJournalRun(&Runner{client: client}, "builtin", nil), path+"x"); !errors.Is(err, errAbsent) {
 		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+// TestUselessFile gives no figures for a file that holds no windows.
+func TestUselessFile(t *testing.T) {
+	for name, lines := range map[string]string{
+		"empty": "", "blank": "\n\n", "half a line": `{"id":`, "no object": "[]", "something else": `{"question":"why?"}`,
+		"one of two": goldLines + `{"id":"w9"}`,
+	} {
+		path := filepath.Join(t.TempDir(), "gold.jsonl")
+		writeData(t, path, lines)
+		if windows, err := readWindows(path); err == nil || !strings.Contains(err.Error(), "gold.jsonl") {
+			t.Errorf("%s: %d windows, %v; want an error that names the file", name, len(windows), err)
+		}
 	}
 }
 

@@ -63,7 +63,7 @@ func (f *fakeJournal) Consolidate(request *pb.ConsolidateRequest, stream pb.Jour
 	defer f.mu.Unlock()
 	if f.fails > 0 {
 		f.fails--
-		return status.Error(codes.Unavailable, "the model is away")
+		return status.Error(codes.FailedPrecondition, "the model is away")
 	}
 	if !request.CloseTail {
 		return status.Error(codes.InvalidArgument, "the tail is not read")

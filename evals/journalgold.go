@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -173,8 +174,23 @@ type scored struct {
 	found   [][]Found
 }
 
-// readWindows reads a gold file.
-func readWindows(path string) ([]goldWindow, error) { return readLines[goldWindow](path) }
+// readWindows reads a gold file. A file without windows, and a line that is none,
+// is an error: figures of nothing would look like figures.
+func readWindows(path string) ([]goldWindow, error) {
+	windows, err := readLines[goldWindow](path)
+	if err != nil {
+		return nil, err
+	}
+	if len(windows) == 0 {
+		return nil, fmt.Errorf("read %s: it holds no windows", filepath.Base(path))
+	}
+	for i := range windows {
+		if len(windows[i].Turns) == 0 {
+			return nil, fmt.Errorf("read %s: window %d has no turns", filepath.Base(path), i+1)
+		}
+	}
+	return windows, nil
+}
 
 // goldFiles are the labelled windows among the data.
 var goldFiles = []string{"windows-gold-dev", "windows-gold-dev2"}

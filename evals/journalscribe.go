@@ -23,6 +23,12 @@ const (
 	scribes = 2
 	// entriesPage is how many entries are asked for at a time.
 	entriesPage = 200
+	// modelTries is how often a chat is read until the model fails for good, and
+	// modelPause lies between: after that the server asks a model again that it
+	// left alone for having failed, and figures are of the model, not of its bad
+	// minute.
+	modelTries = 3
+	modelPause = 35 * time.Second
 )
 
 // A Line is a message of a chat.
@@ -100,6 +106,8 @@ type Scribe struct {
 	extractor string
 	// mark makes the memories new to a server that has run longer.
 	mark string
+	// pause before a chat is tried again on which a model failed.
+	pause time.Duration
 
 	mu     sync.Mutex
 	checks Checks
@@ -111,6 +119,7 @@ func newScribe(client *Client, extractor string) *Scribe {
 		journal:   pb.NewJournalServiceClient(client.conn),
 		extractor: extractor,
 		mark:      "journal-" + strconv.FormatInt(time.Now().UnixNano(), 36),
+		pause:     modelPause,
 	}
 }
 
@@ -122,6 +131,9 @@ func (s *Scribe) readAll(ctx context.Context, chats []Chat, done func(int)) ([][
 	all := make([][]Found, len(chats))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(scribes)
+	if s.extractor == "model" {
+		group.SetLimit(1) // a model on this machine answers one question at a time
+	}
 	for i := range chats {
 		group.Go(func() error {
 			found, err := s.read(ctx, &chats[i])
@@ -148,6 +160,12 @@ func (s *Scribe) read(ctx context.Context, c *Chat) ([]Found, error) {
 		return nil, err
 	}
 	dropped, err := s.consolidate(ctx, project)
+	for try := 1; try < modelTries && err != nil && s.excused(ctx, err); try++ {
+		if err := sleep(ctx, s.pause); err != nil {
+			return nil, err
+		}
+		dropped, err = s.consolidate(ctx, project)
+	}
 	failed := err != nil && s.excused(ctx, err)
 	if err != nil && !failed {
 		return nil, err
@@ -185,6 +203,18 @@ func (s *Scribe) excused(ctx context.Context, err error) bool {
 		return false
 	}
 	return s.extractor == "model" && ctx.Err() == nil
+}
+
+// sleep waits for d, or returns the error of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (s *Scribe) note(c Checks) {

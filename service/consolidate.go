@@ -140,9 +140,11 @@ func (e *extractError) Error() string {
 
 func (e *extractError) Unwrap() error { return e.err }
 
-// GRPCStatus tells the client what the extractor says: it holds no text.
+// GRPCStatus tells the client what the extractor says: it holds no text. The code
+// is not Unavailable: this server is there, and what clients do when it is not
+// would help nobody.
 func (e *extractError) GRPCStatus() *status.Status {
-	return status.New(codes.Unavailable, name(e.Error()))
+	return status.New(codes.FailedPrecondition, name(e.Error()+`; the extractor "builtin" needs no model`))
 }
 
 // isSkipped reports whether a model was not asked at all: spending is at its

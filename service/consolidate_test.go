@@ -196,7 +196,7 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 		t.Errorf("the other memory: status %v after %d calls", s, calls["good"])
 	}
 	_, err := bad.consolidate(false) // a person does not wait
-	wants(t, err, codes.Unavailable, "HTTP 500")
+	wants(t, err, codes.FailedPrecondition, "HTTP 500")
 	c.move(-24 * time.Hour) // a clock that went back does not make it wait for a day
 	broken = false
 	r.server.RunDue(t.Context())
@@ -226,7 +226,7 @@ func TestSpentBudgetIsNoFailure(t *testing.T) {
 		t.Errorf("status %v", s)
 	}
 	_, err := j.consolidate(false)
-	wants(t, err, codes.Unavailable, "wait", "budget")
+	wants(t, err, codes.FailedPrecondition, "wait", "budget")
 	spent.Store(false)
 	r.server.RunDue(t.Context())
 	if s := j.status(); s.JournalLag != 0 || s.LastError != "" {

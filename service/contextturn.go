@@ -229,16 +229,12 @@ func (t *turn) journalBlock(r journalRead) consolidate.Block {
 	if t.q.budgetUnits > 0 {
 		room.Units = min(room.Units, t.q.budgetUnits*journalShare/10)
 	}
-	options := consolidate.TurnOptions{Room: room, Recalled: map[string]bool{}, Given: t.hasEntry, Words: r.words}
+	options := consolidate.TurnOptions{Room: room, Recalled: map[string]bool{}, Given: t.hasEntry, Words: r.words, Quiet: !t.resp.Gate.GetPassed()}
 	for _, p := range t.display.passages {
 		options.Recalled[p.GetMessageId()] = true
 	}
-	message := ""
-	if t.resp.Gate.GetPassed() {
-		message = t.q.query.Text
-	}
 	return r.edition.journal.Block(consolidate.BlockOptions{
-		Message: message, Reach: r.reach, Turn: &options, Escape: entryLine, In: zones{}.in,
+		Message: t.q.query.Text, Reach: r.reach, Turn: &options, Escape: entryLine, In: zones{}.in,
 	})
 }
 

@@ -63,7 +63,7 @@ func (h *journal) Get(ctx context.Context, req *recalldv1.GetRequest) (*recalldv
 		}
 	}
 	block := e.journal.Block(options)
-	resp := &recalldv1.GetResponse{MemoryId: m.id, Block: h.frame.block(block.Lines), Head: hashOf(e.journal.Head)}
+	resp := &recalldv1.GetResponse{MemoryId: m.id, Block: h.frame.block(block.Lines), Head: hashOf(e.journal.Head), Policy: policyOf(e.journal.Policy)}
 	if resp.Entries, err = m.entriesOf(ctx, block.Entries, maxQuotesShown); err != nil {
 		return nil, err
 	}

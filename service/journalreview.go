@@ -146,7 +146,7 @@ func reviewOf(e *edition, req *recalldv1.ReviewRequest) (r consolidate.Review, t
 		return r, nil, err
 	}
 	for i, id := range r.Superseded {
-		if older := e.journal.Find(id); older.Turn > e.journal.Find(r.Entries[0]).Last.Turn || id == r.Entries[0] {
+		if newer := e.journal.Find(r.Entries[0]); newer.Last.SaidBefore(&e.journal.Find(id).Entry) || id == r.Entries[0] {
 			return r, nil, invalid(fmt.Sprintf("superseded_ids[%d]", i), "was not said before the entry", nil, nil)
 		}
 	}
@@ -257,6 +257,14 @@ func (h *journal) SetPolicy(ctx context.Context, req *recalldv1.SetPolicyRequest
 	return &recalldv1.SetPolicyResponse{Policy: req.GetPolicy()}, err
 }
 
+// policyOf is a policy as it leaves.
+func policyOf(p consolidate.Policy) recalldv1.Policy {
+	if p == consolidate.ByReview {
+		return recalldv1.Policy_POLICY_REVIEW
+	}
+	return recalldv1.Policy_POLICY_AUTO
+}
+
 // Log lists batches, newest first.
 func (h *journal) Log(ctx context.Context, req *recalldv1.LogRequest) (*recalldv1.LogResponse, error) {
 	limit, err := inRange("limit", req.GetLimit(), defaultEntries, 1, maxEntries)
@@ -292,6 +300,9 @@ func batchOf(b *consolidate.Batch) *recalldv1.Batch {
 	if r := b.Review; r != nil {
 		out.Action = recalldv1.ReviewAction(r.Action)
 		out.Author, out.EntryIds = name(r.Author), slices.Concat(r.Entries, r.Superseded)
+		if r.Action == consolidate.SetPolicy {
+			out.Policy = policyOf(r.Policy)
+		}
 		return out
 	}
 	out.SourceHash, out.Extractor = hashOf(b.Source), name(b.Extractor)

@@ -66,8 +66,34 @@ func TestSupersedeByReview(t *testing.T) {
 	if _, err := j.SetPolicy(t.Context(), &recalldv1.SetPolicyRequest{Memory: j.ref, Policy: recalldv1.Policy_POLICY_REVIEW, Author: "Ann"}); err != nil {
 		t.Fatal(err)
 	}
+	got, err := j.Get(t.Context(), &recalldv1.GetRequest{Memory: j.ref})
+	if err != nil || got.Policy != recalldv1.Policy_POLICY_REVIEW {
+		t.Errorf("the policy is %v, %v", got.GetPolicy(), err)
+	}
 	log, err := j.Log(t.Context(), &recalldv1.LogRequest{Memory: j.ref, Limit: 1})
-	if err != nil || log.Batches[0].Action != recalldv1.ReviewAction_REVIEW_ACTION_SET_POLICY || log.Batches[0].Author != "Ann" {
+	if err != nil || log.Batches[0].Action != recalldv1.ReviewAction_REVIEW_ACTION_SET_POLICY || log.Batches[0].Author != "Ann" || log.Batches[0].Policy != got.Policy {
 		t.Errorf("log %v, %v; want the policy set by Ann", log, err)
 	}
+}
+
+// TestSupersedeOldTranscript: what is older is what was said before, not what
+// was imported before.
+func TestSupersedeOldTranscript(t *testing.T) {
+	j := journalOf(start(t, service.Options{Consolidate: "off"}))
+	j.talk("s", 30, [2]string{"Let's keep the log files for a week.", "Ok."})
+	j.talk("imported", 0, [2]string{"We decided to delete the log files every night.", "Ok."}) // half an hour earlier
+	j.mustConsolidate()
+	list := j.entries()
+	if len(list) != 2 || list[1].Text != "Let's keep the log files for a week." {
+		t.Fatalf("entries %v", states(list))
+	}
+	older, newer := list[0].Id, list[1].Id
+	const action = recalldv1.ReviewAction_REVIEW_ACTION_SUPERSEDE
+	_, err := j.Review(t.Context(), &recalldv1.ReviewRequest{Memory: j.ref, Author: "Ann", Action: action, EntryIds: []string{older}, SupersededIds: []string{newer}})
+	wants(t, err, codes.InvalidArgument, "superseded_ids[0]")
+	j.review(&recalldv1.ReviewRequest{Action: action, EntryIds: []string{newer}, SupersededIds: []string{older}})
+	if got := j.entries()[0]; got.Id != older || got.State != recalldv1.EntryState_ENTRY_STATE_SUPERSEDED {
+		t.Errorf("entries %v", states(j.entries()))
+	}
+	j.verified()
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) consolidateCommand() *cobra.Command {
-	var closeTail bool
+	o := new(recalldv1.ConsolidateRequest)
 	cmd := &cobra.Command{
 		Use:   "consolidate",
 		Short: "Read what was said since into the journal, now",
@@ -24,19 +24,23 @@ it goes on next time where it was.
 The last turns of a session wait until there are four or the session has been
 silent for half an hour; --close-tail reads them at once.`,
 		Example: `  recalld consolidate
+  recalld consolidate --extractor builtin
   recalld consolidate --close-tail --agent claude-code --project shop`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			return a.withJournal(ctx, func(j journalCall) error { return a.consolidate(ctx, j, closeTail) })
+			return a.withJournal(ctx, func(j journalCall) error { return a.consolidate(ctx, j, o) })
 		},
 	}
-	cmd.Flags().BoolVar(&closeTail, "close-tail", false, "read unfinished windows too")
+	cmd.Flags().BoolVar(&o.CloseTail, "close-tail", false, "read unfinished windows too")
+	cmd.Flags().StringVar(&o.Extractor, "extractor", "", "who reads: builtin, or the model of the server (default model if it has one)")
+	completes(cmd, "extractor", oneOf("builtin", "model"))
 	return cmd
 }
 
-func (a *app) consolidate(ctx context.Context, j journalCall, closeTail bool) error {
-	stream, err := j.Consolidate(ctx, &recalldv1.ConsolidateRequest{Memory: j.ref, CloseTail: closeTail})
+func (a *app) consolidate(ctx context.Context, j journalCall, o *recalldv1.ConsolidateRequest) error {
+	o.Memory = j.ref
+	stream, err := j.Consolidate(ctx, o)
 	if err != nil {
 		return a.failed("consolidate", err)
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -129,10 +131,14 @@ func TestJournal(t *testing.T) {
 	})
 	t.Run("policy", func(t *testing.T) {
 		p.run(of("journal", "policy", "review")...).want(t, exitDone).says(t, "wait for a review")
+		p.run(of("journal", "policy")...).want(t, exitDone).says(t, "wait for a review")
 		p.run(of("journal", "policy", "auto")...).want(t, exitDone).says(t, "hold by themselves")
+		if o := p.run(of("journal", "policy", "--json")...).want(t, exitDone).object(t); o["policy"] != "POLICY_AUTO" {
+			t.Errorf("the policy is %v", o)
+		}
 	})
 	t.Run("log", func(t *testing.T) {
-		p.run(of("journal", "log")...).want(t, exitDone).says(t, "2 entries from turns 1 to 3 of c1", "reject 1 entry by ", "undo by Tom", "edit 1 entry by Tom", "pin 2 entries by ", "policy")
+		p.run(of("journal", "log")...).want(t, exitDone).says(t, "2 entries from turns 1 to 3 of c1", "reject 1 entry by ", "undo by Tom", "edit 1 entry by Tom", "pin 2 entries by ", "set policy to review by ", "set policy to auto by ")
 		o := p.run(of("journal", "log", "--json", "--limit", "1")...).want(t, exitDone).object(t)
 		head := p.run(of("journal", "head", "--json")...).want(t, exitDone).object(t)
 		if newest := o["batches"].([]any)[0].(map[string]any)["hash"]; newest != head["hash"] {
@@ -168,7 +174,10 @@ func TestJournalRefusals(t *testing.T) {
 		{of("journal", "undo", "0000"), exitFailed, []string{"no batch begins with", "recalld journal log"}},
 		{of("journal", "undo", "xyz"), exitUsage, []string{"batch_hash"}},
 		{of("journal", "policy", "maybe"), exitUsage, []string{"auto and review"}},
+		{of("journal", "policy", "auto", "review"), exitUsage, []string{"takes auto or review"}},
 		{of("consolidate", "x"), exitUsage, []string{"takes no argument"}},
+		{of("consolidate", "--extractor", "x"), exitUsage, []string{"extractor", "builtin", "model"}},
+		{of("consolidate", "--extractor", "model"), exitFailed, []string{"extractor", "no model"}},
 		{of("verify", "--head", strings.Repeat("0", hashDigits)), exitFailed, []string{"not in the chain", "1 problem in the journal"}},
 		{of("verify", "--head", "xyz"), exitUsage, []string{"head"}},
 		{of("verify", "--head="), exitUsage, []string{"--head"}},
@@ -181,6 +190,19 @@ func TestJournalRefusals(t *testing.T) {
 	if got := p.entries("--state", "rejected"); len(got) != 0 {
 		t.Errorf("a refused review left %v", got)
 	}
+}
+
+// TestConsolidateWithoutItsModel names the model that does not answer, and what
+// does without one.
+func TestConsolidateWithoutItsModel(t *testing.T) {
+	p := withShop(t)
+	p.run("stop").want(t, exitDone)
+	p.env = []string{"OLLAMA_HOST=127.0.0.1:1"} // where nobody listens
+	if err := os.WriteFile(filepath.Join(p.root, "serve.flags"), []byte("--extract=ollama:none\n--consolidate=off\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.run(of("consolidate", "--close-tail")...).want(t, exitFailed).says(t, "ollama:none", `"builtin" needs no model`)
+	p.run(of("consolidate", "--close-tail", "--extractor", "builtin")...).want(t, exitDone).says(t, "2 windows read")
 }
 
 // TestJournalEmpty has a memory without a journal be nothing to fail for.
@@ -234,6 +256,7 @@ func TestJournalCompletion(t *testing.T) {
 		{[]string{"list", "--kind", ""}, entryKinds},
 		{[]string{"list", "--state", "live,"}, []string{"live,live", "live,candidate", "live,superseded", "live,rejected", "live,stale"}},
 		{[]string{"policy", ""}, []string{"auto", "review"}},
+		{[]string{"policy", "auto", ""}, nil},
 		{[]string{"show", ""}, []string{rule, decision}},
 		{[]string{"show", rule, ""}, nil},
 		{[]string{"reject", rule, ""}, []string{decision}},

@@ -154,6 +154,9 @@ func batchDeed(b *recalldv1.Batch) string {
 		if len(b.GetEntryIds()) > 0 {
 			deed += " " + entries
 		}
+		if policy := b.GetPolicy(); policy != recalldv1.Policy_POLICY_UNSPECIFIED {
+			deed += " to " + strings.ToLower(strings.TrimPrefix(policy.String(), "POLICY_"))
+		}
 		if b.GetAuthor() != "" {
 			deed += " by " + oneLine(b.GetAuthor())
 		}

@@ -162,45 +162,70 @@ func userName() (string, error) {
 func (a *app) journalPolicyCommand() *cobra.Command {
 	var author string
 	cmd := &cobra.Command{
-		Use:   "policy auto|review",
-		Short: "Say whether new entries hold by themselves",
+		Use:   "policy [auto|review]",
+		Short: "Tell or set whether new entries hold by themselves",
 		Long: `With the policy auto a new entry is live at once if its confidence is high
 enough, and waits as a candidate if not; with review every new entry waits. What
-is in the journal already stays as it is.`,
-		Example: `  recalld journal policy review
+is in the journal already stays as it is. Without an argument it tells which of
+them holds.`,
+		Example: `  recalld journal policy
+  recalld journal policy review
   recalld journal policy auto --agent codex --project shop`,
-		Args:      exactlyOne("auto or review"),
-		ValidArgs: []string{"auto", "review"},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			policy := recalldv1.Policy(recalldv1.Policy_value["POLICY_"+strings.ToUpper(args[0])])
-			if policy == recalldv1.Policy_POLICY_UNSPECIFIED {
-				return usageErrorf("journal policy: %q is not known; the policies are auto and review", args[0])
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageErrorf("%s takes auto or review, got %d arguments (see %s --help)", cmd.CommandPath(), len(args), cmd.CommandPath())
 			}
-			if author == "" {
-				var err error
-				if author, err = userName(); err != nil {
-					return err
-				}
-			}
-			return a.withJournal(ctx, func(j journalCall) error {
-				answer, err := j.SetPolicy(ctx, &recalldv1.SetPolicyRequest{Memory: j.ref, Policy: policy, Author: author})
-				if err != nil {
-					return a.failed("journal policy", err)
-				}
-				if a.json {
-					return a.printJSON(answer)
-				}
-				said := "New entries wait for a review."
-				if answer.GetPolicy() == recalldv1.Policy_POLICY_AUTO {
-					said = "New entries hold by themselves when their confidence is high enough."
-				}
-				return a.print([]byte(said + "\n"))
-			})
+			return nil
 		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return []string{"auto", "review"}, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.journalPolicy(cmd.Context(), args, author) },
 	}
 	cmd.Flags().StringVar(&author, "author", "", "who does it (default the name of the user of this machine)")
 	return cmd
+}
+
+// journalPolicy sets the policy that is named, or tells which one holds.
+func (a *app) journalPolicy(ctx context.Context, args []string, author string) error {
+	var policy recalldv1.Policy
+	if len(args) > 0 {
+		policy = recalldv1.Policy(recalldv1.Policy_value["POLICY_"+strings.ToUpper(args[0])])
+		if policy == recalldv1.Policy_POLICY_UNSPECIFIED {
+			return usageErrorf("journal policy: %q is not known; the policies are auto and review", args[0])
+		}
+		if author == "" {
+			var err error
+			if author, err = userName(); err != nil {
+				return err
+			}
+		}
+	}
+	return a.withJournal(ctx, func(j journalCall) error {
+		answer := new(recalldv1.SetPolicyResponse)
+		var err error
+		if policy != recalldv1.Policy_POLICY_UNSPECIFIED {
+			answer, err = j.SetPolicy(ctx, &recalldv1.SetPolicyRequest{Memory: j.ref, Policy: policy, Author: author})
+		} else {
+			var journal *recalldv1.GetResponse
+			journal, err = j.Get(ctx, &recalldv1.GetRequest{Memory: j.ref})
+			answer.Policy = journal.GetPolicy()
+		}
+		if err != nil {
+			return a.failed("journal policy", err)
+		}
+		if a.json {
+			return a.printJSON(answer)
+		}
+		said := "New entries wait for a review."
+		if answer.GetPolicy() == recalldv1.Policy_POLICY_AUTO {
+			said = "New entries hold by themselves when their confidence is high enough."
+		}
+		return a.print([]byte(said + "\n"))
+	})
 }
 
 func (a *app) journalLogCommand() *cobra.Command {

@@ -143,8 +143,9 @@ func (r result) want(t *testing.T, status int) result {
 func (r result) says(t *testing.T, words ...string) result {
 	t.Helper()
 	text := r.out + r.err
+	flat := strings.Join(strings.Fields(text), " ") // sentences may be wrapped
 	for _, w := range words {
-		if !strings.Contains(text, w) {
+		if !strings.Contains(text, w) && !strings.Contains(flat, w) {
 			t.Errorf("recalld %q does not say %q:\n%s", r.args, w, text)
 		}
 	}

@@ -680,12 +680,14 @@ func (x *GetRequest) GetSessionId() string {
 }
 
 type GetResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	MemoryId      string                 `protobuf:"bytes,1,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
-	Block         string                 `protobuf:"bytes,2,opt,name=block,proto3" json:"block,omitempty"`
-	Entries       []*Entry               `protobuf:"bytes,3,rep,name=entries,proto3" json:"entries,omitempty"`
-	Head          string                 `protobuf:"bytes,4,opt,name=head,proto3" json:"head,omitempty"`
-	Reach         []*SessionReach        `protobuf:"bytes,5,rep,name=reach,proto3" json:"reach,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	MemoryId string                 `protobuf:"bytes,1,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
+	Block    string                 `protobuf:"bytes,2,opt,name=block,proto3" json:"block,omitempty"`
+	Entries  []*Entry               `protobuf:"bytes,3,rep,name=entries,proto3" json:"entries,omitempty"`
+	Head     string                 `protobuf:"bytes,4,opt,name=head,proto3" json:"head,omitempty"`
+	Reach    []*SessionReach        `protobuf:"bytes,5,rep,name=reach,proto3" json:"reach,omitempty"`
+	// How new entries are admitted.
+	Policy        Policy `protobuf:"varint,6,opt,name=policy,proto3,enum=recalld.v1.Policy" json:"policy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -753,6 +755,13 @@ func (x *GetResponse) GetReach() []*SessionReach {
 		return x.Reach
 	}
 	return nil
+}
+
+func (x *GetResponse) GetPolicy() Policy {
+	if x != nil {
+		return x.Policy
+	}
+	return Policy_POLICY_UNSPECIFIED
 }
 
 type JournalServiceListRequest struct {
@@ -1157,10 +1166,12 @@ type Batch struct {
 	FirstTurn uint64 `protobuf:"varint,6,opt,name=first_turn,json=firstTurn,proto3" json:"first_turn,omitempty"`
 	LastTurn  uint64 `protobuf:"varint,7,opt,name=last_turn,json=lastTurn,proto3" json:"last_turn,omitempty"`
 	// The review, if it is one.
-	Action        ReviewAction           `protobuf:"varint,8,opt,name=action,proto3,enum=recalld.v1.ReviewAction" json:"action,omitempty"`
-	Author        string                 `protobuf:"bytes,9,opt,name=author,proto3" json:"author,omitempty"`
-	At            *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=at,proto3" json:"at,omitempty"`
-	EntryIds      []string               `protobuf:"bytes,11,rep,name=entry_ids,json=entryIds,proto3" json:"entry_ids,omitempty"`
+	Action   ReviewAction           `protobuf:"varint,8,opt,name=action,proto3,enum=recalld.v1.ReviewAction" json:"action,omitempty"`
+	Author   string                 `protobuf:"bytes,9,opt,name=author,proto3" json:"author,omitempty"`
+	At       *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=at,proto3" json:"at,omitempty"`
+	EntryIds []string               `protobuf:"bytes,11,rep,name=entry_ids,json=entryIds,proto3" json:"entry_ids,omitempty"`
+	// Of a batch that SetPolicy made.
+	Policy        Policy `protobuf:"varint,12,opt,name=policy,proto3,enum=recalld.v1.Policy" json:"policy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1270,6 +1281,13 @@ func (x *Batch) GetEntryIds() []string {
 		return x.EntryIds
 	}
 	return nil
+}
+
+func (x *Batch) GetPolicy() Policy {
+	if x != nil {
+		return x.Policy
+	}
+	return Policy_POLICY_UNSPECIFIED
 }
 
 type LogRequest struct {
@@ -1893,13 +1911,14 @@ const file_recalld_v1_journal_proto_rawDesc = "" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12!\n" +
 	"\fbudget_bytes\x18\x03 \x01(\rR\vbudgetBytes\x12\x1d\n" +
 	"\n" +
-	"session_id\x18\x04 \x01(\tR\tsessionId\"\xb1\x01\n" +
+	"session_id\x18\x04 \x01(\tR\tsessionId\"\xdd\x01\n" +
 	"\vGetResponse\x12\x1b\n" +
 	"\tmemory_id\x18\x01 \x01(\tR\bmemoryId\x12\x14\n" +
 	"\x05block\x18\x02 \x01(\tR\x05block\x12+\n" +
 	"\aentries\x18\x03 \x03(\v2\x11.recalld.v1.EntryR\aentries\x12\x12\n" +
 	"\x04head\x18\x04 \x01(\tR\x04head\x12.\n" +
-	"\x05reach\x18\x05 \x03(\v2\x18.recalld.v1.SessionReachR\x05reach\"\xd5\x01\n" +
+	"\x05reach\x18\x05 \x03(\v2\x18.recalld.v1.SessionReachR\x05reach\x12*\n" +
+	"\x06policy\x18\x06 \x01(\x0e2\x12.recalld.v1.PolicyR\x06policy\"\xd5\x01\n" +
 	"\x19JournalServiceListRequest\x12-\n" +
 	"\x06memory\x18\x01 \x01(\v2\x15.recalld.v1.MemoryRefR\x06memory\x12+\n" +
 	"\x05kinds\x18\x02 \x03(\x0e2\x15.recalld.v1.EntryKindR\x05kinds\x12.\n" +
@@ -1927,7 +1946,7 @@ const file_recalld_v1_journal_proto_rawDesc = "" +
 	"\x0esuperseded_ids\x18\a \x03(\tR\rsupersededIds\"f\n" +
 	"\x0eReviewResponse\x12'\n" +
 	"\x05batch\x18\x01 \x01(\v2\x11.recalld.v1.BatchR\x05batch\x12+\n" +
-	"\aentries\x18\x02 \x03(\v2\x11.recalld.v1.EntryR\aentries\"\xea\x02\n" +
+	"\aentries\x18\x02 \x03(\v2\x11.recalld.v1.EntryR\aentries\"\x96\x03\n" +
 	"\x05Batch\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12 \n" +
 	"\vpredecessor\x18\x02 \x01(\tR\vpredecessor\x12\x1f\n" +
@@ -1943,7 +1962,8 @@ const file_recalld_v1_journal_proto_rawDesc = "" +
 	"\x06author\x18\t \x01(\tR\x06author\x12*\n" +
 	"\x02at\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x1b\n" +
-	"\tentry_ids\x18\v \x03(\tR\bentryIds\"i\n" +
+	"\tentry_ids\x18\v \x03(\tR\bentryIds\x12*\n" +
+	"\x06policy\x18\f \x01(\x0e2\x12.recalld.v1.PolicyR\x06policy\"i\n" +
 	"\n" +
 	"LogRequest\x12-\n" +
 	"\x06memory\x18\x01 \x01(\v2\x15.recalld.v1.MemoryRefR\x06memory\x12\x14\n" +
@@ -2087,51 +2107,53 @@ var file_recalld_v1_journal_proto_depIdxs = []int32{
 	29, // 8: recalld.v1.GetRequest.memory:type_name -> recalld.v1.MemoryRef
 	6,  // 9: recalld.v1.GetResponse.entries:type_name -> recalld.v1.Entry
 	7,  // 10: recalld.v1.GetResponse.reach:type_name -> recalld.v1.SessionReach
-	29, // 11: recalld.v1.JournalServiceListRequest.memory:type_name -> recalld.v1.MemoryRef
-	0,  // 12: recalld.v1.JournalServiceListRequest.kinds:type_name -> recalld.v1.EntryKind
-	1,  // 13: recalld.v1.JournalServiceListRequest.states:type_name -> recalld.v1.EntryState
-	6,  // 14: recalld.v1.JournalServiceListResponse.entries:type_name -> recalld.v1.Entry
-	29, // 15: recalld.v1.ShowRequest.memory:type_name -> recalld.v1.MemoryRef
-	6,  // 16: recalld.v1.ShowResponse.entry:type_name -> recalld.v1.Entry
-	30, // 17: recalld.v1.ShowResponse.messages:type_name -> recalld.v1.Message
-	6,  // 18: recalld.v1.ShowResponse.related:type_name -> recalld.v1.Entry
-	29, // 19: recalld.v1.ReviewRequest.memory:type_name -> recalld.v1.MemoryRef
-	3,  // 20: recalld.v1.ReviewRequest.action:type_name -> recalld.v1.ReviewAction
-	16, // 21: recalld.v1.ReviewResponse.batch:type_name -> recalld.v1.Batch
-	6,  // 22: recalld.v1.ReviewResponse.entries:type_name -> recalld.v1.Entry
-	3,  // 23: recalld.v1.Batch.action:type_name -> recalld.v1.ReviewAction
-	31, // 24: recalld.v1.Batch.at:type_name -> google.protobuf.Timestamp
-	29, // 25: recalld.v1.LogRequest.memory:type_name -> recalld.v1.MemoryRef
-	16, // 26: recalld.v1.LogResponse.batches:type_name -> recalld.v1.Batch
-	29, // 27: recalld.v1.SetPolicyRequest.memory:type_name -> recalld.v1.MemoryRef
-	4,  // 28: recalld.v1.SetPolicyRequest.policy:type_name -> recalld.v1.Policy
-	4,  // 29: recalld.v1.SetPolicyResponse.policy:type_name -> recalld.v1.Policy
-	29, // 30: recalld.v1.HeadRequest.memory:type_name -> recalld.v1.MemoryRef
-	29, // 31: recalld.v1.JournalServiceVerifyRequest.memory:type_name -> recalld.v1.MemoryRef
-	29, // 32: recalld.v1.ConsolidateRequest.memory:type_name -> recalld.v1.MemoryRef
-	8,  // 33: recalld.v1.JournalService.Get:input_type -> recalld.v1.GetRequest
-	10, // 34: recalld.v1.JournalService.List:input_type -> recalld.v1.JournalServiceListRequest
-	12, // 35: recalld.v1.JournalService.Show:input_type -> recalld.v1.ShowRequest
-	14, // 36: recalld.v1.JournalService.Review:input_type -> recalld.v1.ReviewRequest
-	17, // 37: recalld.v1.JournalService.Log:input_type -> recalld.v1.LogRequest
-	19, // 38: recalld.v1.JournalService.SetPolicy:input_type -> recalld.v1.SetPolicyRequest
-	21, // 39: recalld.v1.JournalService.Head:input_type -> recalld.v1.HeadRequest
-	23, // 40: recalld.v1.JournalService.Verify:input_type -> recalld.v1.JournalServiceVerifyRequest
-	25, // 41: recalld.v1.JournalService.Consolidate:input_type -> recalld.v1.ConsolidateRequest
-	9,  // 42: recalld.v1.JournalService.Get:output_type -> recalld.v1.GetResponse
-	11, // 43: recalld.v1.JournalService.List:output_type -> recalld.v1.JournalServiceListResponse
-	13, // 44: recalld.v1.JournalService.Show:output_type -> recalld.v1.ShowResponse
-	15, // 45: recalld.v1.JournalService.Review:output_type -> recalld.v1.ReviewResponse
-	18, // 46: recalld.v1.JournalService.Log:output_type -> recalld.v1.LogResponse
-	20, // 47: recalld.v1.JournalService.SetPolicy:output_type -> recalld.v1.SetPolicyResponse
-	22, // 48: recalld.v1.JournalService.Head:output_type -> recalld.v1.HeadResponse
-	24, // 49: recalld.v1.JournalService.Verify:output_type -> recalld.v1.JournalServiceVerifyResponse
-	26, // 50: recalld.v1.JournalService.Consolidate:output_type -> recalld.v1.ConsolidateResponse
-	42, // [42:51] is the sub-list for method output_type
-	33, // [33:42] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	4,  // 11: recalld.v1.GetResponse.policy:type_name -> recalld.v1.Policy
+	29, // 12: recalld.v1.JournalServiceListRequest.memory:type_name -> recalld.v1.MemoryRef
+	0,  // 13: recalld.v1.JournalServiceListRequest.kinds:type_name -> recalld.v1.EntryKind
+	1,  // 14: recalld.v1.JournalServiceListRequest.states:type_name -> recalld.v1.EntryState
+	6,  // 15: recalld.v1.JournalServiceListResponse.entries:type_name -> recalld.v1.Entry
+	29, // 16: recalld.v1.ShowRequest.memory:type_name -> recalld.v1.MemoryRef
+	6,  // 17: recalld.v1.ShowResponse.entry:type_name -> recalld.v1.Entry
+	30, // 18: recalld.v1.ShowResponse.messages:type_name -> recalld.v1.Message
+	6,  // 19: recalld.v1.ShowResponse.related:type_name -> recalld.v1.Entry
+	29, // 20: recalld.v1.ReviewRequest.memory:type_name -> recalld.v1.MemoryRef
+	3,  // 21: recalld.v1.ReviewRequest.action:type_name -> recalld.v1.ReviewAction
+	16, // 22: recalld.v1.ReviewResponse.batch:type_name -> recalld.v1.Batch
+	6,  // 23: recalld.v1.ReviewResponse.entries:type_name -> recalld.v1.Entry
+	3,  // 24: recalld.v1.Batch.action:type_name -> recalld.v1.ReviewAction
+	31, // 25: recalld.v1.Batch.at:type_name -> google.protobuf.Timestamp
+	4,  // 26: recalld.v1.Batch.policy:type_name -> recalld.v1.Policy
+	29, // 27: recalld.v1.LogRequest.memory:type_name -> recalld.v1.MemoryRef
+	16, // 28: recalld.v1.LogResponse.batches:type_name -> recalld.v1.Batch
+	29, // 29: recalld.v1.SetPolicyRequest.memory:type_name -> recalld.v1.MemoryRef
+	4,  // 30: recalld.v1.SetPolicyRequest.policy:type_name -> recalld.v1.Policy
+	4,  // 31: recalld.v1.SetPolicyResponse.policy:type_name -> recalld.v1.Policy
+	29, // 32: recalld.v1.HeadRequest.memory:type_name -> recalld.v1.MemoryRef
+	29, // 33: recalld.v1.JournalServiceVerifyRequest.memory:type_name -> recalld.v1.MemoryRef
+	29, // 34: recalld.v1.ConsolidateRequest.memory:type_name -> recalld.v1.MemoryRef
+	8,  // 35: recalld.v1.JournalService.Get:input_type -> recalld.v1.GetRequest
+	10, // 36: recalld.v1.JournalService.List:input_type -> recalld.v1.JournalServiceListRequest
+	12, // 37: recalld.v1.JournalService.Show:input_type -> recalld.v1.ShowRequest
+	14, // 38: recalld.v1.JournalService.Review:input_type -> recalld.v1.ReviewRequest
+	17, // 39: recalld.v1.JournalService.Log:input_type -> recalld.v1.LogRequest
+	19, // 40: recalld.v1.JournalService.SetPolicy:input_type -> recalld.v1.SetPolicyRequest
+	21, // 41: recalld.v1.JournalService.Head:input_type -> recalld.v1.HeadRequest
+	23, // 42: recalld.v1.JournalService.Verify:input_type -> recalld.v1.JournalServiceVerifyRequest
+	25, // 43: recalld.v1.JournalService.Consolidate:input_type -> recalld.v1.ConsolidateRequest
+	9,  // 44: recalld.v1.JournalService.Get:output_type -> recalld.v1.GetResponse
+	11, // 45: recalld.v1.JournalService.List:output_type -> recalld.v1.JournalServiceListResponse
+	13, // 46: recalld.v1.JournalService.Show:output_type -> recalld.v1.ShowResponse
+	15, // 47: recalld.v1.JournalService.Review:output_type -> recalld.v1.ReviewResponse
+	18, // 48: recalld.v1.JournalService.Log:output_type -> recalld.v1.LogResponse
+	20, // 49: recalld.v1.JournalService.SetPolicy:output_type -> recalld.v1.SetPolicyResponse
+	22, // 50: recalld.v1.JournalService.Head:output_type -> recalld.v1.HeadResponse
+	24, // 51: recalld.v1.JournalService.Verify:output_type -> recalld.v1.JournalServiceVerifyResponse
+	26, // 52: recalld.v1.JournalService.Consolidate:output_type -> recalld.v1.ConsolidateResponse
+	44, // [44:53] is the sub-list for method output_type
+	35, // [35:44] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_recalld_v1_journal_proto_init() }
