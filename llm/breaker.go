@@ -78,7 +78,7 @@ func (b *breaker) leave(probe bool, o outcome, why string, wait time.Duration) {
 	}
 	switch o {
 	case answered:
-		b.failures, b.retryAt, b.last = 0, time.Time{}, ""
+		b.failures, b.retryAt, b.last = 0, time.Time{}, why // of a refusal
 	case failed:
 		b.failures++
 		b.last = why

@@ -158,9 +158,9 @@ const (
 
 // ChatRetry is [Client.Chat], tried again up to attempts times in all after
 // failures that may pass: pauses of 1 s, 2 s, 4 s and so on to 30 s lie between.
-// It is for work that nobody waits for. A call that was skipped, refused, or
-// answered with nonsense is not repeated: the same question at temperature 0
-// gets the same answer. The error is the last one.
+// It is for work that nobody waits for. A call that was skipped, refused for the
+// text or the key, or answered with nonsense is not repeated: the same question
+// at temperature 0 gets the same answer. The error is the last one.
 func (c *Client) ChatRetry(ctx context.Context, r Request, attempts int) (string, error) {
 	pause := firstPause
 	for n := 1; ; n++ {
@@ -184,5 +184,5 @@ func passes(err error) bool {
 	if _, ok := errors.AsType[*skipped](err); ok {
 		return false
 	}
-	return !errors.Is(err, ErrRefused) && !errors.Is(err, ErrMissing) && !errors.Is(err, ErrReply)
+	return !errors.Is(err, ErrRefused) && !errors.Is(err, ErrMissing) && !errors.Is(err, ErrReply) && !errors.Is(err, ErrUnauthorized)
 }

@@ -95,8 +95,9 @@ type State struct {
 	// when to come back, the model is not asked until RetryAt.
 	Failures int
 	RetryAt  time.Time
-	// LastError says what the last failure was, without text of any prompt or
-	// answer; empty after a success.
+	// LastError says what the last failure or refusal was, without text of any
+	// prompt or answer; empty after a success. A model that refuses everything,
+	// as one for embeddings that is to chat, has no failures and is known by it.
 	LastError string
 }
 

@@ -159,6 +159,9 @@ func failure(t *testing.T, c *llm.Client, s *llmtest.Server, b llmtest.Behaviour
 			t.Errorf("the error holds %q: %v", private, err)
 		}
 	}
+	if state := c.State(); errors.Is(err, llm.ErrRefused) && (state.Failures != 0 || state.LastError == "") {
+		t.Errorf("after a refusal the state is %+v; want no failure, and its words", state)
+	}
 	kinds := map[llmtest.Behaviour]error{
 		llmtest.NoModel: llm.ErrMissing, llmtest.BadRequest: llm.ErrRefused,
 		llmtest.Silent: context.DeadlineExceeded, llmtest.BlackHole: context.DeadlineExceeded,
@@ -418,6 +421,7 @@ func TestRetry(t *testing.T) {
 			{"nonsense is not asked for twice", llmtest.Cut, 5, 1, 0},
 			{"nor is a model that is not there", llmtest.NoModel, 5, 1, 0},
 			{"nor a text that is refused", llmtest.BadRequest, 5, 1, 0},
+			{"nor with a key that is not accepted", llmtest.NoKey, 5, 1, 0},
 		}
 		for _, tt := range tests {
 			s := llmtest.NewPipe(t, llmtest.Options{})

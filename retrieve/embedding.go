@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 )
 
 // Embedding says how far the messages have been embedded.
@@ -122,6 +123,59 @@ func (x *Index) do(ctx context.Context, do chore) error {
 		return x.takeLevels(ctx)
 	default:
 		return x.dropOthers()
+	}
+}
+
+// wakePause is the least between two attempts to wake a model. One that is always
+// too slow is then not asked much more often because of them.
+const wakePause = time.Minute
+
+// An attempt is made wakeDelay after the late query has left, and a few times: it
+// may be caught by the end of a loading that another query began and gave up.
+const (
+	wakeDelay    = 300 * time.Millisecond
+	wakeAttempts = 3
+)
+
+// wakeModel has the model embed a text that nobody waits for, after a query that
+// it was too late for, until ctx is done. A server that unloads models that were
+// not used for a while loads one when a query comes, and some give that up when
+// the caller leaves: if every query leaves before the model is there, it never
+// is. What becomes of the attempt is seen by the next query.
+func (x *Index) wakeModel(ctx context.Context) {
+	r := x.remote
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.late:
+		}
+		for range wakeAttempts {
+			if sleep(ctx, wakeDelay) != nil {
+				return
+			}
+			_, err := insist(ctx, r.slots, func(ctx context.Context) ([][]float32, error) {
+				return r.embedder.EmbedDocuments(ctx, probes[:1])
+			})
+			if err == nil {
+				break
+			}
+		}
+		if sleep(ctx, wakePause) != nil {
+			return
+		}
+		select {
+		case <-r.late: // of the time in between
+		default:
+		}
+	}
+}
+
+// noteLate has the model woken.
+func (r *remote) noteLate() {
+	select {
+	case r.late <- struct{}{}:
+	default:
 	}
 }
 

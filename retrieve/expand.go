@@ -21,10 +21,14 @@ const (
 	// questions to the right memory 68 % reach it, to a wrong one 10 %.
 	strongCoverage = .5
 
-	maxVariants       = 6
-	maxVariantBytes   = 512
-	maxProposed       = 12
-	maxProposedLetter = maxTermBytes // bytes of one proposed word
+	// leastRarity is how rare a proposed word must be in general: the four hundred
+	// most frequent English ones are below.
+	leastRarity = .25
+
+	maxVariants      = 6
+	maxVariantBytes  = 512
+	maxProposed      = 12
+	maxProposedBytes = maxTermBytes // bytes of one proposed word
 )
 
 // weak reports whether the evidence of a query's own words is so weak that
@@ -54,7 +58,8 @@ func mayExpand(q Query, parsed parsedQuery, coverage float64) error {
 // readProposals makes query terms of what a model proposed: of the first
 // variants the words that the query does not have itself, as a person would
 // have typed them and as terms. It takes nothing on trust: what is not UTF-8,
-// too long or repeated is left out.
+// too long or repeated is left out, and so are everyday words, which a model
+// proposes that has nothing to propose.
 func readProposals(variants []string, query parsedQuery) (terms []queryTerm, words []string) {
 	known := map[string]bool{}
 	for _, t := range query.terms {
@@ -69,7 +74,7 @@ func readProposals(variants []string, query parsedQuery) (terms []queryTerm, wor
 		forWords(withoutTags(variant), func(run []word) {
 			for _, w := range run {
 				f := w.forms()
-				if f.stop || len(w.text) > maxProposedLetter || len(terms) == maxProposed {
+				if f.stop || rarity(f.base) < leastRarity || len(w.text) > maxProposedBytes || len(terms) == maxProposed {
 					continue
 				}
 				forms := append([]string{f.base}, f.wider...)

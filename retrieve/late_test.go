@@ -175,3 +175,47 @@ func TestYield(t *testing.T) {
 		})
 	}
 }
+
+// TestWakeModel: a query that came too late for a model that was being loaded has
+// it loaded for the next.
+func TestWakeModel(t *testing.T) {
+	leakFree(t)
+	all := chats(100, 39)
+	model := newBag("m", 16)
+	with, _ := embedded(t, model, nil, all)
+	loaded, woken := make(chan struct{}), make(chan struct{}, 10)
+	model.query = func(ctx context.Context, text string) ([]float32, error) {
+		select {
+		case <-loaded:
+			return model.embed([]string{text})[0], nil
+		case <-ctx.Done(): // and nothing is loaded
+			return nil, ctx.Err()
+		}
+	}
+	model.documents = func(_ context.Context, texts []string) ([][]float32, error) {
+		woken <- struct{}{}
+		return model.embed(texts), nil
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan struct{})
+	go func() { defer close(ran); _ = with.Run(ctx) }()
+	defer func() { cancel(); <-ran }()
+	for _, step := range []struct {
+		deadline time.Duration
+		want     retrieve.Outcome
+	}{{100 * time.Millisecond, retrieve.Late}, {time.Minute, retrieve.Used}} {
+		ctx, cancel := context.WithTimeout(t.Context(), step.deadline)
+		r, err := with.Recall(ctx, retrieve.Query{Text: "word1 word2 word3", Relevance: retrieve.Always})
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o := outcome(t, r, retrieve.Meaning); o.Outcome != step.want {
+			t.Errorf("meaning is %+v, want %v", o, step.want)
+		}
+		if step.want == retrieve.Late {
+			<-woken
+			close(loaded)
+		}
+	}
+}

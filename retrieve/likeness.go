@@ -2,6 +2,7 @@ package retrieve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -139,7 +140,9 @@ func (m *remoteQuery) finish(ctx, soft, asking context.Context, a *answering) (l
 	vector, err := await(ctx, asking, a, m.asked)
 	switch {
 	case err != nil:
-		o.Outcome, o.Reason = outcomeOf(err)
+		if o.Outcome, o.Reason = outcomeOf(err); errors.Is(err, context.DeadlineExceeded) {
+			a.index.remote.noteLate()
+		}
 	case vector == nil:
 		o.Outcome, o.Reason = outcomeOf(errNoOpinion)
 	default:

@@ -7,7 +7,9 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -66,11 +68,12 @@ func TestReadProposals(t *testing.T) {
 		{"the query itself, inflected and in capitals", "painted the fence", []string{"PAINTING fences", "a painted fence"}, nil},
 		{"repeats", "car", []string{"engine engines", "Engine"}, []string{"engine"}},
 		{"stop words", "car", []string{"the of and to be"}, nil},
+		{"everyday words", "car", []string{"good people", "a long time", "the day that the garage burnt"}, []string{"garage", "burnt"}},
 		{"twelve", "car", []string{strings.Join(many, " ")}, many[:12]},
 		{"six variants", "car", []string{"aaa", "bbb", "ccc", "ddd", "eee", "fff", "ggg"}, []string{"aaa", "bbb", "ccc", "ddd", "eee", "fff"}},
 		{"a long word", "car", []string{strings.Repeat("x", 65) + " short"}, []string{"short"}},
 		{"a long variant", "car", []string{strings.Repeat("word ", 200), "short"}, []string{"short"}},
-		{"no UTF-8", "car", []string{"bad\xff bytes", "good"}, []string{"good"}},
+		{"no UTF-8", "car", []string{"bad\xff bytes", "garage"}, []string{"garage"}},
 		{"control characters and marks", "car", []string{"\x00\x1b[31mred\x07!", "{\"a\":1}"}, []string{"31mred", "1"}},
 		{"tags", "car", []string{"<think>engine</think>"}, []string{"engine"}},
 		{"accents", "car", []string{"garage métro"}, []string{"garage", "métro"}},
@@ -100,7 +103,7 @@ func FuzzReadProposals(f *testing.F) {
 			own[term.forms[0]] = true
 		}
 		for i, term := range terms {
-			if own[term.forms[0]] || len(words[i]) > 3*maxProposedLetter || !utf8.ValidString(words[i]) {
+			if own[term.forms[0]] || len(words[i]) > 3*maxProposedBytes || !utf8.ValidString(words[i]) {
 				t.Errorf("term %q, word %q", term.forms, words[i])
 			}
 			own[term.forms[0]] = true
@@ -298,5 +301,38 @@ func FuzzStoredVector(f *testing.F) {
 		if s.decode(data, 2) && other.decode(data, 2) {
 			t.Errorf("%x is the value of two keys", data)
 		}
+	})
+}
+
+// A waking model counts how often it is woken.
+type wakingModel struct{ woken atomic.Int64 }
+
+func (*wakingModel) Identity() string { return "waking" }
+
+func (m *wakingModel) EmbedDocuments(ctx context.Context, _ []string) ([][]float32, error) {
+	m.woken.Add(1)
+	<-ctx.Done() // it never loads
+	return nil, ctx.Err()
+}
+
+func (*wakingModel) EmbedQuery(context.Context, string) ([]float32, error) { return nil, nil }
+
+// TestWakePause: a model that is late for every query is woken now and then only.
+func TestWakePause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := new(wakingModel)
+		x := &Index{remote: newRemote(model)}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); x.wakeModel(ctx) }()
+		for range 600 {
+			x.remote.noteLate()
+			time.Sleep(time.Second)
+		}
+		if got, want := model.woken.Load(), int64(5); got != want { // three, a pause, and two
+			t.Errorf("woken %d times in ten minutes, want %d", got, want)
+		}
+		cancel()
+		<-ended
 	})
 }

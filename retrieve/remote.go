@@ -21,7 +21,8 @@ type remote struct {
 	embedder Embedder
 	identity string
 	db       *vectorDB
-	slots    slots // queries under way
+	slots    slots         // queries under way
+	late     chan struct{} // has room for one: a query was answered too late
 
 	// Guarded by the index's mu; changed by Open and the embedding loop only.
 	space   *space // nil before the first vector
@@ -40,7 +41,7 @@ type remote struct {
 type surprise struct{ dims, answers int }
 
 func newRemote(e Embedder) *remote {
-	return &remote{embedder: e, identity: e.Identity(), slots: newSlots(), probes: map[string][]float32{}}
+	return &remote{embedder: e, identity: e.Identity(), slots: newSlots(), late: make(chan struct{}, 1), probes: map[string][]float32{}}
 }
 
 // usableTenths is the part of a memory's messages that must have been read

@@ -3,6 +3,7 @@ package retrieve
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -20,14 +21,12 @@ func (x *Index) Run(ctx context.Context) error {
 		return x.keep(ctx)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		x.embed(ctx)
-	}()
+	var models sync.WaitGroup
+	models.Go(func() { x.embed(ctx) })
+	models.Go(func() { x.wakeModel(ctx) })
 	defer func() {
 		cancel()
-		<-done
+		models.Wait()
 	}()
 	return x.keep(ctx)
 }

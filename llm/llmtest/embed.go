@@ -113,7 +113,13 @@ func (s *Server) vectors(call Call, be Behaviour) []any {
 		return vectors
 	}
 	for i, text := range call.Texts {
-		vectors = append(vectors, spoil(Vector(text, dimension), be, i))
+		var v []float32
+		if s.options.Vector != nil {
+			v = s.options.Vector(call.Model, text)
+		} else {
+			v = Vector(text, dimension)
+		}
+		vectors = append(vectors, spoil(v, be, i))
 	}
 	switch be {
 	case NoVectors:

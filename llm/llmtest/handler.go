@@ -35,6 +35,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.outside(w, r, call, be) {
 		return
 	}
+	if s.options.Latency > 0 && !s.pause(r.Context(), s.options.Latency) {
+		return
+	}
 	status, answer := s.answer(call, be)
 	s.send(w, r, be, status, answer)
 }

@@ -64,6 +64,11 @@ type Options struct {
 	// Elsewhere is where [Redirect] points to; empty is a host that does not
 	// exist.
 	Elsewhere string
+	// Latency is how long a good answer takes.
+	Latency time.Duration
+	// Vector makes the vector of a text with a model; nil is [Vector]. It may be
+	// called at the same time.
+	Vector func(model, text string) []float32
 }
 
 // A Call is what the server was asked.
