@@ -45,8 +45,8 @@ type ModelRow struct {
 // modelOptions are the flags of models.
 type modelOptions struct {
 	*options
-	embed, expand, out string
-	sample             int
+	embed, expand, out, split string
+	sample                    int
 }
 
 func newModelsCommand(o *options) *cobra.Command {
@@ -57,7 +57,8 @@ func newModelsCommand(o *options) *cobra.Command {
 		Long: `Models asks the report halves of LoCoMo and BEAM with words alone, with the
 built-in model and with an embedding model of a server, and a sample of them with
 expansion by a chat model, when evidence is weak and always. A small model takes
-seconds for one expansion; the sample keeps that to minutes.`,
+seconds for one expansion; the sample keeps that to minutes. With --split tune it
+asks the halves that choices are made on.`,
 		Example: "  OLLAMA_HOST=127.0.0.1:11434 go run ./evals models --data DATA --embed ollama:all-minilm --expand ollama:smollm2:135m",
 		Args:    noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -66,6 +67,9 @@ seconds for one expansion; the sample keeps that to minutes.`,
 			}
 			if m.sample < 1 {
 				return &usageError{errors.New("--sample is at least 1")}
+			}
+			if m.split != string(Report) && m.split != string(Tune) {
+				return &usageError{fmt.Errorf("--split is %q; it is tune or report", m.split)}
 			}
 			report, err := m.compare(command.Context())
 			if err != nil {
@@ -91,6 +95,7 @@ seconds for one expansion; the sample keeps that to minutes.`,
 	flags := command.Flags()
 	flags.StringVar(&m.embed, "embed", "", "embedding model, as serve --embed takes it; empty leaves it out")
 	flags.StringVar(&m.expand, "expand", "", "chat model, as serve --expand takes it; empty leaves it out")
+	flags.StringVar(&m.split, "split", string(Report), "part of the questions: tune or report")
 	flags.IntVar(&m.sample, "sample", 150, "questions of each set that are asked with expansion")
 	flags.StringVar(&m.out, "out", "", "also write the figures to this file, for the report")
 	return command
@@ -159,7 +164,7 @@ func (m modelOptions) compareOn(ctx context.Context, r *Runner, name string, arm
 	if err != nil {
 		return nil, err
 	}
-	set.only(Report)
+	set.only(Split(m.split))
 	set.Passes = nil
 	if err := r.fill(ctx, set); err != nil {
 		return nil, err

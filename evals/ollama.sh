@@ -17,4 +17,4 @@ echo "== doctor: $embed, $chat"
 
 echo "== tests"
 go test -count=1 -v -timeout 20m -run '^TestReal' ./embed ./service |
-  grep -E '^\s*(---|ok|FAIL|panic|[a-z_]+_test\.go)' 
+  grep -E '^(---|ok|FAIL|panic)|^\s*--- FAIL|^\s*[a-z_]+_test\.go'

@@ -118,8 +118,8 @@ func (c checkup) find(ctx context.Context) diagnosis {
 	switch {
 	case errors.As(err, &warning):
 		f.State, f.Remedy = stateWarning, warning.remedy
-	case err != nil && limited.Err() != nil && ctx.Err() == nil:
-		f.State, f.Seen = stateFailed, fmt.Sprintf("no answer within %v", doctorPatience)
+	case errors.Is(err, context.DeadlineExceeded), err != nil && limited.Err() != nil:
+		f.State, f.Seen = stateFailed, fmt.Sprintf("no answer within %v", time.Since(began).Round(time.Second))
 	case err != nil:
 		f.State, f.Seen = stateFailed, err.Error()
 	}
@@ -279,7 +279,7 @@ func (m models) checkExtraction(ctx context.Context) (seen, remedy string, err e
 func modelRemedy(c *llm.Client, err error) string {
 	ollama := c.Model().Provider == llm.Ollama
 	switch {
-	case strings.Contains(err.Error(), "; type: "): // it says so itself
+	case strings.Contains(err.Error(), "type: ollama "): // it says so itself
 		return ""
 	case errors.Is(err, llm.ErrMissing) && ollama:
 		return "ollama pull " + c.Model().Name
@@ -291,6 +291,10 @@ func modelRemedy(c *llm.Client, err error) string {
 		return "check --openai-url and the network"
 	case errors.Is(err, llm.ErrUnauthorized):
 		return "put a valid key into a file of your own and name it with --openai-key-file"
+	case errors.Is(err, llm.ErrRefused):
+		return "if " + c.Model().Name + " is a model for embeddings, name one that chats"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "it may have been loading: try again; if it stays so, a smaller model is faster"
 	}
 	return ""
 }

@@ -30,7 +30,9 @@ The formats are recognised by the first line:
              {"session_id", "session_title"?, "turn_id", "status"?, "messages":
              [{"id"?, "kind", "speaker", "time"?, "zone"?, "text"}]}; kinds are
              user, reply, trace, work, note and mark; times are RFC 3339, and
-             their offset is the speaker's zone unless "zone" names one
+             their offset is the speaker's zone unless "zone" names one; the
+             status is finished, stopped, interrupted or open, which is the
+             default and keeps the turn from the journal until a later one
   entire     sessions of the Entire command line, one session a line
   specstory  sessions of SpecStory, one session a line
 

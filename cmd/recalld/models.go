@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -58,6 +59,8 @@ type modelOptions struct {
 	openAIURL, openAIKeyFile string
 	dimensions               int
 	dailyTokens, dailyAll    uint64
+
+	key string // of openAIKeyFile, once it has been read
 }
 
 func (o *modelOptions) register(cmd *cobra.Command) {
@@ -82,8 +85,8 @@ func (o *modelOptions) register(cmd *cobra.Command) {
 func readFlags(root string, flags, serve *pflag.FlagSet) error {
 	path := filepath.Join(root, flagsName)
 	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil // that the store is no folder is for others to say
 	}
 	if err != nil {
 		return fmt.Errorf("read flags: %w", err)
@@ -135,6 +138,11 @@ type models struct {
 // store keeps what they spend; nil keeps nothing.
 func (o modelOptions) open(store *ledger.Store, getenv func(string) string) (m models, err error) {
 	m.dailyTokens, m.dailyAll = o.dailyTokens, o.dailyAll
+	if o.asks(llm.OpenAI) {
+		if o.key, err = readKey(o.openAIKeyFile); err != nil {
+			return m, usageErrorf("--openai-key-file: %w", err)
+		}
+	}
 	client := func(flag, value string, none ...string) (*llm.Client, error) {
 		for _, word := range none {
 			if value == word {
@@ -175,6 +183,13 @@ func (o modelOptions) open(store *ledger.Store, getenv func(string) string) (m m
 	return m, nil
 }
 
+// asks reports whether a model of a provider is named.
+func (o modelOptions) asks(p llm.Provider) bool {
+	return slices.ContainsFunc([]string{o.embed, o.expand, o.extract}, func(value string) bool {
+		return strings.HasPrefix(value, string(p)+":")
+	})
+}
+
 // maxDimensions is more than any model has.
 const maxDimensions = 16_384
 
@@ -191,9 +206,7 @@ func (o modelOptions) client(value string, store *ledger.Store, getenv func(stri
 		}
 	case llm.OpenAI:
 		model.URL = o.openAIURL
-		if model.Key, err = readKey(o.openAIKeyFile); err != nil {
-			return nil, err
-		}
+		model.Key = o.key
 	}
 	options := llm.Options{DailyTokens: o.dailyTokens, DailyTokensAll: o.dailyAll}
 	if store != nil {
@@ -252,7 +265,7 @@ func readKey(path string) (string, error) {
 		return "", fmt.Errorf("read key: %w", err)
 	}
 	if unixRights && info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("read key: other users can read %s; chmod 600 it", path)
+		return "", fmt.Errorf("read key: other users can read it; chmod 600 %s", path)
 	}
 	if info.Size() > maxKeyBytes {
 		return "", fmt.Errorf("read key: %s is longer than any key", path)

@@ -159,6 +159,11 @@ func shortcomings(r *recalldv1.RecallResponse) string {
 			what = "failed"
 		case recalldv1.Outcome_OUTCOME_REBUILDING:
 			what = "is being made anew, so older messages may be missing"
+		case recalldv1.Outcome_OUTCOME_SKIPPED:
+			if s.GetSource() != "meaning" {
+				continue // other wordings are looked for when there is need of them
+			}
+			what = "was left out: " + oneLine(s.GetReason())
 		default:
 			continue
 		}

@@ -92,6 +92,9 @@ func (p page) printModels(r *recalldv1.StatusResponse) {
 		if m.GetRemote() {
 			p.paragraph(0, what+": memory text leaves this machine", nil)
 		}
+		if m.GetFailures() == 0 && m.GetLastError() != "" {
+			p.paragraph(0, fmt.Sprintf("%s: %s", what, oneLine(m.GetLastError())), nil)
+		}
 		if m.GetFailures() > 0 {
 			trouble := fmt.Sprintf("%s failed %s in a row, last: %s", what, count(int(m.GetFailures()), "time", "times"), oneLine(m.GetLastError()))
 			if m.GetRetryAt() != nil {
@@ -116,6 +119,24 @@ func (p page) printModels(r *recalldv1.StatusResponse) {
 	if limit := r.GetDailyTokensMemory(); limit > 0 {
 		p.printf("of at most %s tokens a day on one memory\n", number(limit))
 	}
+	const until = "models are not asked again before midnight UTC"
+	if isSpent(r.GetSpendToday(), r.GetDailyTokens()) {
+		p.paragraph(0, "the daily budget of all memories is spent: "+until, nil)
+	}
+	for _, m := range r.GetMemories() {
+		if isSpent(m.GetSpendToday(), r.GetDailyTokensMemory()) {
+			p.paragraph(0, fmt.Sprintf("%s, %s: the daily budget is spent: %s for it", m.GetAgent(), m.GetProject(), until), nil)
+		}
+	}
+}
+
+// isSpent reports whether a budget of tokens is; 0 is no budget.
+func isSpent(list []*recalldv1.Spend, limit uint64) bool {
+	sum := uint64(0)
+	for _, s := range list {
+		sum += s.GetTokens()
+	}
+	return limit > 0 && sum >= limit
 }
 
 // covered tells how much of a memory can be found. The views of a memory that

@@ -84,6 +84,11 @@ func wrapLine(line string, width int) []span {
 	for at := 0; rest != ""; {
 		var piece string
 		piece, rest, _, state = uniseg.FirstLineSegmentInString(rest, state)
+		for strings.HasPrefix(piece, "-") && strings.HasSuffix(piece, "-") && rest != "" {
+			var more string // of a flag, which somebody will copy
+			more, rest, _, state = uniseg.FirstLineSegmentInString(rest, state)
+			piece += more
+		}
 		word := strings.TrimRight(piece, " ")
 		columns := uniseg.StringWidth(word)
 		if used+columns > width {

@@ -39,6 +39,7 @@ func TestWrap(t *testing.T) {
 		{"breaks at spaces", "one two three", 8, []string{"one two", "three"}},
 		{"exactly", "one two three", 7, []string{"one two", "three"}},
 		{"many spaces at a break", "one     two", 5, []string{"one", "two"}},
+		{"a flag stays whole", "put it into --openai-key-file now", 24, []string{"put it into", "--openai-key-file now"}},
 		{"own lines", "a\nb", 10, []string{"a", "b"}},
 		{"one blank line stays", "a\n\n\n\nb\n\n", 10, []string{"a", "", "b"}},
 		{"indent", "if x:\n    return one two", 12, []string{"if x:", "    return", "    one two"}},
