@@ -249,6 +249,25 @@ func (r *report) writeModels(out *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(out, "## Models\n\nMeaning from %s and expansion by %s, compared with the built-in model without\n"+
-		"expansion question by question; expansion on a sample. `go run ./evals models` measures it.\n\n%s\n",
-		r.models.Embed, r.models.Expand, r.models.table().markdown())
+		"expansion question by question; expansion on a sample. `go run ./evals models` measures it. Expansion is off by\n"+
+		"default: %s\n\n%s\n",
+		r.models.Embed, r.models.Expand, r.models.harm(), r.models.table().markdown())
+}
+
+// harmful is how much of a metric expansion may cost and still be on by default.
+const harmful = .005
+
+// harm says what expansion costs at worst.
+func (m *ModelReport) harm() string {
+	var worst ModelRow
+	for _, row := range m.Rows {
+		if strings.HasPrefix(row.Way, "expansion") && row.Difference < worst.Difference {
+			worst = row
+		}
+	}
+	if worst.Difference >= -harmful {
+		return "it is of no use here, and costs no metric more than .005."
+	}
+	return fmt.Sprintf("%s it takes %.4f of %s of %s, more than the .005 that would be harmless.",
+		strings.TrimPrefix(worst.Way, "expansion "), -worst.Difference, worst.Metric, worst.Set)
 }

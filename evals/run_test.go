@@ -303,3 +303,22 @@ func readText(t *testing.T, path string) string {
 	}
 	return string(data)
 }
+
+// TestHarm: the report says which way of expansion costs most, if it is too much.
+func TestHarm(t *testing.T) {
+	row := func(way string, difference float64) ModelRow {
+		return ModelRow{Set: "s", Way: way, Metric: "mrr", Difference: difference}
+	}
+	for _, tt := range []struct {
+		name string
+		rows []ModelRow
+		want string
+	}{
+		{"harmless", []ModelRow{row("words alone", -.3), row("expansion always", -.005)}, "it is of no use here, and costs no metric more than .005."},
+		{"harmful", []ModelRow{row("expansion when weak", -.006), row("expansion always", -.02)}, "always it takes 0.0200 of mrr of s, more than the .005 that would be harmless."},
+	} {
+		if got := (&ModelReport{Rows: tt.rows}).harm(); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
