@@ -74,10 +74,10 @@ func TestWhatIsPastedIsNotChosen(t *testing.T) {
 
 func TestPassingRemarksAreNotChosen(t *testing.T) {
 	for _, line := range []string{
-		"let's do these first:", "let's take a critical look at the plan", "let's not jump to conclusions just yet",
+		"let's do these first:", "let's take a long look at the draft", "let's not jump to conclusions just yet",
 		"let's make some more changes", "let's try and simplify", "delete that file", "ignore this warning", "this is acceptable",
 		"thinking aloud, we probably don't need the index", "ideally we want it in the store", "I'd like to make one more change",
-		"the network should be better now", "but he had no changes in the folder", "I bet you see where I'm going with this",
+		"the network should be better now", "but he had no changes in the folder", "you can tell what I am getting at",
 		"we should pick something shorter, I want something like it", "write to out.txt \"hello\" only", "remember that we have two stores",
 		"Should confirm before proceeding.", "any file should do", "each call should take 2ms but it takes 2s",
 		"I'm looking for a library that we could use rather than our own",

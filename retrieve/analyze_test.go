@@ -78,7 +78,7 @@ func FuzzAnalyze(f *testing.F) {
 }
 
 func BenchmarkAnalyze(b *testing.B) {
-	const text = "Done. The change at common.go:294 now calls GetGitAuthorFromRepo(repo) instead of hardcoding the address; this uses the same function already used for shadow branch commits, which checks local git config first."
+	const text = "Fixed. The call in gauge.go:117 asks readLevel(station) now and no longer carries the number itself; that is what the report of the tide already did, which looks into the station's own settings first."
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		retrieve.Analyze(text)
