@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -126,6 +127,7 @@ func readFlag(line string, flags, serve *pflag.FlagSet) error {
 
 // models are those that a server asks, each behind one client for all memories.
 type models struct {
+	builtIn                bool        // the built-in table gives meaning
 	embed, expand, extract *llm.Client // nil: none of that purpose
 
 	remote                *embed.Remote
@@ -137,7 +139,7 @@ type models struct {
 // open makes the clients. It asks no server: one that is not there yet may come.
 // store keeps what they spend; nil keeps nothing.
 func (o modelOptions) open(store *ledger.Store, getenv func(string) string) (m models, err error) {
-	m.dailyTokens, m.dailyAll = o.dailyTokens, o.dailyAll
+	m.builtIn, m.dailyTokens, m.dailyAll = o.embed == builtIn, o.dailyTokens, o.dailyAll
 	if o.asks(llm.OpenAI) {
 		if o.key, err = readKey(o.openAIKeyFile); err != nil {
 			return m, usageErrorf("--openai-key-file: %w", err)
@@ -281,19 +283,16 @@ func readKey(path string) (string, error) {
 	return key, nil
 }
 
-// tokens hands the built-in table to a server, which makes the rows of its views
-// with it whoever answers, so that changing --embed makes no words anew.
-func (o modelOptions) tokens(to *service.Options) {
-	table := embed.BuiltIn()
-	to.Tokens = table
-	if o.embed == builtIn {
-		to.Embedder = func(string) retrieve.Embedder { return table }
-		to.EmbeddingModel = table.Identity()
-	}
-}
-
-// options hands the models to a server, each memory its own account.
+// options hands the models to a server, each memory its own account. The rows of
+// its views are made with the built-in table whoever answers, so that changing
+// --embed makes no words anew.
 func (m models) options(o *service.Options) {
+	table := embed.BuiltIn()
+	o.Tokens = table
+	if m.builtIn {
+		o.Embedder = func(string) retrieve.Embedder { return table }
+		o.EmbeddingModel = table.Identity()
+	}
 	if m.remote != nil {
 		o.Embedder = func(memory string) retrieve.Embedder { return m.remote.For(memory) }
 		o.EmbeddingModel = m.remote.Identity()
@@ -327,6 +326,13 @@ func (m models) states() []service.ModelState {
 		})
 	}
 	return list
+}
+
+// warn tells the log which models get to read memory text elsewhere.
+func (m models) warn(log *slog.Logger) {
+	for _, one := range m.remoteOnes() {
+		log.Warn("memory text leaves this machine", "for", one.Purpose, "model", one.Model)
+	}
 }
 
 // remoteOnes are the models that are not on this machine.

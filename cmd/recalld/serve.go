@@ -85,8 +85,8 @@ start as well; the command line has the last word. recalld doctor checks them.`,
 	return cmd
 }
 
-// serve runs a server until it is told to end.
-func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
+// check refuses flags that cannot be used.
+func (o serveOptions) check() error {
 	if err := service.CheckSchedule(o.consolidate); err != nil {
 		return usageErrorf("--consolidate: %v", err)
 	}
@@ -98,6 +98,14 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	}
 	if o.idle < 0 {
 		return usageErrorf("--idle: %v is negative; 0 means never", o.idle)
+	}
+	return nil
+}
+
+// serve runs a server until it is told to end.
+func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
+	if err := o.check(); err != nil {
+		return err
 	}
 	build := buildID()
 	store, err := a.lockStore(ctx, o.spawned, build)
@@ -149,7 +157,6 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 		Root:        a.root,
 		Socket:      socket,
 	}
-	o.models.tokens(&options)
 	models.options(&options)
 	server := service.New(store, options)
 	closeMetrics, err := serveMetrics(server, o.metrics)
@@ -157,9 +164,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 		return fmt.Errorf("serve: %w", err)
 	}
 	defer func() { err = errors.Join(err, closeMetrics()) }()
-	for _, one := range models.remoteOnes() {
-		log.Warn("memory text leaves this machine", "for", one.Purpose, "model", one.Model)
-	}
+	models.warn(log)
 	go endWhenIdle(ctx, server.LastActivity, o.idle, stop)
 	log.Info("serving", "root", a.root, "socket", socket, "build", build, "process", os.Getpid())
 	err = server.Serve(ctx, listener)
