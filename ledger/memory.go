@@ -66,8 +66,13 @@ func (m *Memory) translate(err error) error {
 	if m.readOnly && m.schema < len(ledgerMigrations) && isMisfit(err) {
 		return fmt.Errorf("what an older version of recalld did not keep: %w: %w", ErrReadOnly, err)
 	}
+	if isMisfit(err) {
+		return m.damaged("", 0, foreignTables)
+	}
 	return translate(ledgerPath(m.id), err)
 }
+
+const foreignTables = "the tables are not those of this version"
 
 func (m *Memory) damaged(table string, row int64, what string) *DamageError {
 	return &DamageError{File: ledgerPath(m.id), Table: table, Row: row, What: what}
@@ -83,7 +88,7 @@ func (m *Memory) open(ctx context.Context, folder string) error {
 		// The writer opens first: after a crash it is the one to read the log.
 		w, err := openWriter(ctx, m.path)
 		if isMisfit(err) || errors.Is(err, errNoSchema) {
-			return m.damaged("", 0, "the tables are not those of this version")
+			return m.damaged("", 0, foreignTables)
 		}
 		if err != nil {
 			return err

@@ -36,7 +36,7 @@ func (v *storeVerification) found(file, table string, row int64, what string) {
 // note takes damage among err as found and returns other errors.
 func (v *storeVerification) note(err error) error {
 	err = translate(catalogName, err)
-	if !isDamage(err) {
+	if !isDamage(err) && !isMisfit(err) {
 		return err
 	}
 	v.found(catalogName, "", 0, "cannot be read: "+err.Error())
