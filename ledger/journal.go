@@ -123,10 +123,27 @@ func (m *Memory) CloseTail(ctx context.Context, session string, turn uint64) err
 	return nil
 }
 
-// change runs f in a transaction of its own, with the writer that Appends use
-// too. What f refuses is rolled back; after any other failure the file is
-// looked at anew, as after a failed Append.
+// change runs f in a transaction of its own. What f refuses is rolled back; after
+// any other failure the file is looked at anew, as after a failed Append.
 func (m *Memory) change(ctx context.Context, f func(context.Context, querier) error) error {
+	return m.alone(ctx, m.checkRoom, func(ctx context.Context, w *writer) (sound bool, err error) {
+		if _, err := w.begin.ExecContext(ctx); err != nil {
+			return false, fmt.Errorf("begin: %w", err)
+		}
+		if err := f(ctx, w.conn); err != nil {
+			_, undone := w.rollback.ExecContext(ctx)
+			return undone == nil && isRefusal(err), err
+		}
+		if _, err := w.commit.ExecContext(ctx); err != nil {
+			return false, fmt.Errorf("commit: %w", err)
+		}
+		return true, nil
+	})
+}
+
+// alone runs f with the writer that Appends use, while nobody else has it and
+// once may allows it. Unless f says that the file is sound, it is looked at anew.
+func (m *Memory) alone(ctx context.Context, may func() error, f func(context.Context, *writer) (sound bool, err error)) error {
 	if err := m.enter(); err != nil {
 		return err
 	}
@@ -145,7 +162,7 @@ func (m *Memory) change(ctx context.Context, f func(context.Context, querier) er
 	if m.damage != nil {
 		return m.damage
 	}
-	if err := m.checkRoom(); err != nil {
+	if err := may(); err != nil {
 		return err
 	}
 	if err := m.readyWriter(ctx); err != nil {
@@ -158,21 +175,8 @@ func (m *Memory) change(ctx context.Context, f func(context.Context, querier) er
 			m.dropWriter(err)
 		}
 	}()
-	w := m.writer
-	if _, err = w.begin.ExecContext(ctx); err != nil {
-		return fmt.Errorf("begin: %w", err)
-	}
-	if err = f(ctx, w.conn); err != nil {
-		if _, undone := w.rollback.ExecContext(ctx); undone == nil {
-			sound = isRefusal(err)
-		}
-		return err
-	}
-	if _, err = w.commit.ExecContext(ctx); err != nil {
-		return fmt.Errorf("commit: %w", err)
-	}
-	sound = true
-	return nil
+	sound, err = f(ctx, m.writer)
+	return err
 }
 
 // isRefusal reports whether an error came from looking, not from writing.

@@ -74,44 +74,18 @@ func (m *Memory) Checkpoint(ctx context.Context) error {
 }
 
 func (m *Memory) checkpoint(ctx context.Context) error {
-	if err := m.enter(); err != nil {
-		return err
-	}
-	defer m.calls.Done()
-	if m.readOnly {
-		return ErrReadOnly
-	}
-	select {
-	case m.committing <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-m.committing }()
-	ctx = context.WithoutCancel(ctx)
-	if m.damage != nil {
-		return m.damage
-	}
-	if err := m.readyWriter(ctx); err != nil {
-		return err
-	}
-	sound := false
-	var err error
-	defer func() {
-		if !sound { // also when a panic passes by
-			m.dropWriter(err)
+	always := func() error { return nil } // it makes room rather than taking it
+	return m.alone(ctx, always, func(ctx context.Context, w *writer) (sound bool, err error) {
+		if _, err := w.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout(%d)", maintenanceBusyMillis)); err != nil {
+			return false, err
 		}
-	}()
-	conn := m.writer.conn
-	if _, err = conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout(%d)", maintenanceBusyMillis)); err != nil {
-		return err
-	}
-	var busy, frames, moved int
-	if err = conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved); err != nil {
-		return err
-	}
-	if _, err = conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout(%d)", busyMillis)); err != nil {
-		return err
-	}
-	sound = true
-	return nil
+		var busy, frames, moved int
+		if err := w.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved); err != nil {
+			return false, err
+		}
+		if _, err := w.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout(%d)", busyMillis)); err != nil {
+			return false, err
+		}
+		return true, nil
+	})
 }
