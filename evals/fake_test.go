@@ -47,6 +47,12 @@ func startFake(t *testing.T) (*fakeServer, *Client) {
 	pb.RegisterMemoriesServiceServer(server, fake)
 	pb.RegisterRecallServiceServer(server, fake)
 	pb.RegisterAdminServiceServer(server, fake)
+	return fake, clientOf(t, server)
+}
+
+// clientOf serves until the test ends, and gives a client.
+func clientOf(t *testing.T, server *grpc.Server) *Client {
+	t.Helper()
 	listener := bufconn.Listen(1 << 20)
 	go func() { _ = server.Serve(listener) }()
 	conn, err := grpc.NewClient("passthrough:fake",
@@ -61,7 +67,7 @@ func startFake(t *testing.T) (*fakeServer, *Client) {
 		_ = client.Close()
 		server.Stop()
 	})
-	return fake, client
+	return client
 }
 
 func (f *fakeServer) Append(_ context.Context, request *pb.AppendRequest) (*pb.AppendResponse, error) {

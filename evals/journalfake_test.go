@@ -2,18 +2,14 @@ package main
 
 import (
 	"context"
-	"net"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 
 	pb "recalld/proto/recalld/v1"
 )
@@ -41,21 +37,7 @@ func startFakeJournal(t *testing.T) (*fakeJournal, *Client) {
 	pb.RegisterRecallServiceServer(server, fake)
 	pb.RegisterAdminServiceServer(server, fake)
 	pb.RegisterJournalServiceServer(server, journal)
-	listener := bufconn.Listen(1 << 20)
-	go func() { _ = server.Serve(listener) }()
-	conn, err := grpc.NewClient("passthrough:fake",
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
-		grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := newClient(conn)
-	client.poll = time.Microsecond
-	t.Cleanup(func() {
-		_ = client.Close()
-		server.Stop()
-	})
-	return journal, client
+	return journal, clientOf(t, server)
 }
 
 func (f *fakeJournal) Consolidate(request *pb.ConsolidateRequest, stream pb.JournalService_ConsolidateServer) error {

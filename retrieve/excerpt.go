@@ -96,18 +96,3 @@ func narrow(text string, s Range, passageBytes int, query string) Range {
 	}
 	return Range{start, to}
 }
-
-// Fit chooses which of the items, in order, are put into a budget together
-// with a frame: the indices of those that fit. An item that does not fit is
-// left out; a smaller one after it may fit. All sizes are in bytes.
-func Fit(frame int, sizes []int, budget int) []int {
-	var kept []int
-	used := frame
-	for i, size := range sizes {
-		if used+size <= budget {
-			kept = append(kept, i)
-			used += size
-		}
-	}
-	return kept
-}

@@ -1,7 +1,6 @@
 package retrieve_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -56,25 +55,4 @@ func FuzzExcerpt(f *testing.F) {
 			t.Errorf("cut a character: %q", shown)
 		}
 	})
-}
-
-func TestFit(t *testing.T) {
-	tests := []struct {
-		name          string
-		frame, budget int
-		sizes, want   []int
-	}{
-		{"all fit", 10, 100, []int{30, 30, 30}, []int{0, 1, 2}},
-		{"a large one is left out, a smaller one after it fits", 10, 60, []int{30, 40, 20}, []int{0, 2}},
-		{"exactly", 10, 40, []int{30}, []int{0}},
-		{"one byte too many", 10, 39, []int{30}, nil},
-		{"nothing", 10, 100, nil, nil},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := retrieve.Fit(tt.frame, tt.sizes, tt.budget); !slices.Equal(got, tt.want) {
-				t.Errorf("Fit = %v, want %v", got, tt.want)
-			}
-		})
-	}
 }

@@ -74,11 +74,9 @@ type checkup struct {
 	run  func(context.Context) (seen, remedy string, err error)
 }
 
-// aWarning is the error of a check that found something worth saying and
+// errWarning is the error of a check that found something worth saying and
 // nothing broken.
-type aWarning struct{ remedy string }
-
-func (aWarning) Error() string { return "" }
+var errWarning = errors.New("warning")
 
 func (a *app) doctor(ctx context.Context, o modelOptions) error {
 	models, err := o.open(nil, os.Getenv)
@@ -114,10 +112,9 @@ func (c checkup) find(ctx context.Context) diagnosis {
 	began := time.Now()
 	seen, remedy, err := c.run(limited)
 	f := diagnosis{Check: c.name, State: stateOK, Seen: seen, Remedy: remedy, Milliseconds: time.Since(began).Milliseconds()}
-	var warning aWarning
 	switch {
-	case errors.As(err, &warning):
-		f.State, f.Remedy = stateWarning, warning.remedy
+	case errors.Is(err, errWarning):
+		f.State = stateWarning
 	case errors.Is(err, context.DeadlineExceeded), err != nil && limited.Err() != nil:
 		f.State, f.Seen = stateFailed, fmt.Sprintf("no answer within %v", time.Since(began).Round(time.Second))
 	case err != nil:
@@ -159,9 +156,9 @@ func (a *app) checkStore(context.Context) (seen, remedy string, err error) {
 	case !info.IsDir():
 		return "", "name a folder with --root", fmt.Errorf("%s is not a folder", a.root)
 	case unixRights && info.Mode().Perm()&0o077 != 0:
-		return a.root + " is open to other users", "", aWarning{"chmod 700 " + a.root}
+		return a.root + " is open to other users", "chmod 700 " + a.root, errWarning
 	case !isWritable(a.root):
-		return a.root + " cannot be written to: what is stored can be read, and nothing is added", "", aWarning{""}
+		return a.root + " cannot be written to: what is stored can be read, and nothing is added", "", errWarning
 	}
 	return a.root, "", nil
 }
@@ -184,14 +181,12 @@ func (a *app) checkServer(ctx context.Context) (seen, remedy string, err error) 
 		count(len(s.GetMemories()), "memory", "memories"), s.GetEmbeddingModel(), s.GetExpansionModel(), s.GetExtractionModel())
 	var troubles []string
 	for _, m := range s.GetMemories() {
-		for _, trouble := range []string{m.GetDamage(), m.GetLastError(), m.GetMaintenanceError()} {
-			if trouble != "" {
-				troubles = append(troubles, fmt.Sprintf("%s, %s: %s", m.GetAgent(), m.GetProject(), trouble))
-			}
+		for _, trouble := range troublesOf(m) {
+			troubles = append(troubles, fmt.Sprintf("%s, %s: %s", m.GetAgent(), m.GetProject(), trouble))
 		}
 	}
 	if len(troubles) > 0 {
-		return seen + "; " + strings.Join(troubles, "; "), "", aWarning{"recalld verify --deep tells more"}
+		return seen + "; " + strings.Join(troubles, "; "), "recalld verify --deep tells more", errWarning
 	}
 	return seen, "", nil
 }
@@ -227,7 +222,7 @@ func leaves(what string, c *llm.Client) []checkup {
 		return nil
 	}
 	return []checkup{{"privacy of " + what, func(context.Context) (string, string, error) {
-		return c.URL().Host + " is not this machine: memory text leaves it", "", aWarning{"use a server at 127.0.0.1 to keep it here"}
+		return c.URL().Host + " is not this machine: memory text leaves it", "use a server at 127.0.0.1 to keep it here", errWarning
 	}}}
 }
 
@@ -248,7 +243,7 @@ func (m models) checkExpansion(ctx context.Context) (seen, remedy string, err er
 		return "", modelRemedy(m.expand, err), err
 	}
 	if len(words) == 0 {
-		return "answers, but proposed nothing", "", aWarning{"a larger model may do better"}
+		return "answers, but proposed nothing", "a larger model may do better", errWarning
 	}
 	return fmt.Sprintf("%q: %s", doctorQuestion, strings.Join(words, ", ")), "", nil
 }

@@ -146,10 +146,8 @@ func (o modelOptions) open(store *ledger.Store, getenv func(string) string) (m m
 		}
 	}
 	client := func(flag, value string, none ...string) (*llm.Client, error) {
-		for _, word := range none {
-			if value == word {
-				return nil, nil
-			}
+		if slices.Contains(none, value) {
+			return nil, nil
 		}
 		c, err := o.client(value, store, getenv)
 		if err != nil {

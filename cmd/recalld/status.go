@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,12 +78,15 @@ func (p page) printStatus(r *recalldv1.StatusResponse) {
 		if m.GetJournalLate() {
 			p.paragraph(0, fmt.Sprintf("%s, %s: the journal is more than two runs late", m.GetAgent(), m.GetProject()), nil)
 		}
-		for _, trouble := range []string{m.GetDamage(), m.GetLastError(), m.GetMaintenanceError()} {
-			if trouble != "" {
-				p.paragraph(0, fmt.Sprintf("%s, %s: %s", m.GetAgent(), m.GetProject(), oneLine(trouble)), nil)
-			}
+		for _, trouble := range troublesOf(m) {
+			p.paragraph(0, fmt.Sprintf("%s, %s: %s", m.GetAgent(), m.GetProject(), oneLine(trouble)), nil)
 		}
 	}
+}
+
+// troublesOf lists what is wrong with a memory.
+func troublesOf(m *recalldv1.MemoryStatus) []string {
+	return slices.DeleteFunc([]string{m.GetDamage(), m.GetLastError(), m.GetMaintenanceError()}, func(s string) bool { return s == "" })
 }
 
 // printModels prints how the model servers fare and what they cost today.
